@@ -78,6 +78,8 @@ export interface Services extends SharedQueries {
   readonly people: PeopleDirectory;
   readonly personRecords: PersonRecords;
   readonly settings: ApiSettings;
+  /** Bytes of a page of records; default `PAGE_BYTES`. */
+  readonly pageBytes?: number;
   readonly log: Logger;
   /** Of this program. */
   readonly version: string;

@@ -1331,9 +1331,13 @@ export interface Api {
     readonly response: { readonly task: Task; readonly unchanged?: true };
   };
   readonly 'GET /api/tasks/{id}/comments': {
-    readonly query: { readonly as_of?: string };
+    readonly query: { readonly after?: number; readonly as_of?: string };
     readonly body: undefined;
-    readonly response: { readonly comments: readonly Comment[]; readonly total: number };
+    readonly response: {
+      readonly comments: readonly Comment[];
+      readonly total: number;
+      readonly next_after: number | null;
+    };
   };
   readonly 'POST /api/tasks/{id}/comments': {
     readonly query: Readonly<Record<string, never>>;

@@ -74,16 +74,20 @@ export const inWorkspace = <T extends AnyTable, const N extends T['name']>(
     .where('workspace_id', '=', workspace) as SelectQueryBuilder<{ [K in T as K['name']]: Row<K> }, N, object>;
 
 /**
- * The rows of `page` that begin a page: up to `PAGE_BYTES`, at least one. Rows beyond are not even read from the disk.
+ * The rows of `page` that begin a page: up to its size, at least one. Rows beyond are not even read from the disk.
  *
  * @param page rows with a column `bytes`, such as all columns of a table that is `sized`
  * @param order of the page, as in its ORDER BY
  */
-export const upToSize = (page: Expression<unknown>, order: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+export const upToSize = (
+  page: Expression<unknown>,
+  order: RawBuilder<unknown>,
+  bytes = PAGE_BYTES,
+): RawBuilder<unknown> => sql`
   SELECT * FROM (
     SELECT *, sum(bytes) OVER newest AS upto FROM (${page}) page
     WINDOW newest AS (ORDER BY ${order} ROWS UNBOUNDED PRECEDING)
-  ) page WHERE upto <= ${sql.lit(PAGE_BYTES)} OR upto = bytes`;
+  ) page WHERE upto <= ${sql.lit(bytes)} OR upto = bytes`;
 
 /** Number of rows that a query matches. */
 export async function countOf<DB, TB extends keyof DB>(rows: SelectQueryBuilder<DB, TB, object>): Promise<number> {

@@ -2,6 +2,7 @@
 import type { RequestHandler } from 'express';
 import { agentSpokenFor } from '../../commands/agents/names.ts';
 import { acknowledgedOf, type CommandContext, type Intents } from '../../commands/handler.ts';
+import { PAGE_BYTES, TOOL_PAGE_BYTES } from '../../shared/contract/common.ts';
 import { AppError, forbidden, invalid, invalidField } from '../../shared/errors.ts';
 import { DEFAULT_TENANT } from '../../shared/events/metadata.ts';
 import type { Identity } from '../../shared/identity.ts';
@@ -60,6 +61,7 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
     const moment = isAsOf ? await momentOf(services, query.as_of) : undefined;
     if (moment && identity) await checkReach(services, identity, moment);
     const reads = at ? services.reads.at(at) : services.reads;
+    const pageBytes = context.via === 'mcp' ? TOOL_PAGE_BYTES : PAGE_BYTES;
     const call = {
       params: route.params ? route.params.parse(params) : {},
       query: parsed,
@@ -69,9 +71,9 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
       identity: (moment && identity ? { ...identity, seesSecrets: false } : identity) as Identity,
       context,
       services: moment
-        ? servicesAt(services, moment, identity as Identity)
+        ? scopedTo(servicesAt(services, moment, identity as Identity), { pageBytes })
         : isRead(route)
-          ? scopedTo(services, { reads })
+          ? scopedTo(services, { reads, pageBytes })
           : writing,
       checkShared: (resource: string) => checkShared(context, identity as Identity, route.path, resource),
       isStrict: async () => identity !== null && (await isStrict(context, identity)),
@@ -95,7 +97,7 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
       if (!isLarge || !identity) return route.handle(asked);
       const compute = async () => {
         const response = await route.handle(asked);
-        return 'handled' in response ? response : written(response, pageOf(route));
+        return 'handled' in response ? response : written(response, pageOf(route), pageBytes);
       };
       return budget.run(context, { identity, route }, compute, (response) =>
         'handled' in response ? 0 : Buffer.byteLength(response.text?.content ?? ''),
@@ -119,7 +121,7 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
     }
     if (at && isCached(route) && identity && !route.cache.unless?.(call.query)) {
       const { params, query, services } = call;
-      await cache.send(route, context, { identity, at, params, query }, async (caller) => {
+      await cache.send(route, context, { identity, at, params, query, pageBytes }, async (caller) => {
         try {
           return await route.cache.respond({ params, query, identity: caller, services });
         } finally {

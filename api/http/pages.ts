@@ -1,6 +1,6 @@
 /**
  * Bodies of reads as JSON, written in pieces between which other requests are handled. The list of a route with `offset`
- * ends at the size of a page (`PAGE_BYTES`), whatever its records are.
+ * ends at the size of a page, whatever its records are.
  */
 import type { z } from 'zod';
 import { PAGE_BYTES } from '../../shared/contract/common.ts';
@@ -76,8 +76,8 @@ async function textsOf(values: readonly unknown[], most: number, fromEnd: boolea
   return fromEnd ? texts.reverse() : texts;
 }
 
-/** A body as JSON. @param page its list that ends at the size of a page */
-export async function jsonOf(body: unknown, page: Route['page']): Promise<Buffer> {
+/** A body as JSON. @param page its list, which ends at `pageBytes` */
+export async function jsonOf(body: unknown, page: Route['page'], pageBytes = PAGE_BYTES): Promise<Buffer> {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return Buffer.from(JSON.stringify(body));
   let written = 0;
   const pause: Pause = (size) => {
@@ -86,28 +86,47 @@ export async function jsonOf(body: unknown, page: Route['page']): Promise<Buffer
     written = 0;
     return nextPiece();
   };
-  const fields: string[] = [];
+  const pieces: Buffer[] = [];
+  let piece = '';
+  const add = (text: string) => {
+    piece += text;
+    if (piece.length < PIECE) return undefined;
+    pieces.push(Buffer.from(piece));
+    piece = '';
+    return nextPiece();
+  };
+  let separator = '{';
   let isCut = false;
   for (const [name, value] of Object.entries(body)) {
     const isPage = name === page?.list;
-    let text: string | undefined;
-    if (Array.isArray(value)) {
-      const most = isPage ? PAGE_BYTES : Number.POSITIVE_INFINITY;
-      const texts = await textsOf(value, most, isPage && page.newestLast === true, pause);
-      isCut ||= texts.length < value.length;
-      text = `[${texts.join(',')}]`;
-    } else if (name === 'hasMore' && isCut) text = 'true';
-    else text = JSON.stringify(value);
+    const list = Array.isArray(value)
+      ? await textsOf(value, isPage ? pageBytes : Number.POSITIVE_INFINITY, isPage && page.newestLast === true, pause)
+      : undefined;
+    isCut ||= list !== undefined && list.length < value.length;
+    const text = list ? '[' : name === 'hasMore' && isCut ? 'true' : JSON.stringify(value);
     if (text === undefined) continue;
-    fields.push(`${JSON.stringify(name)}:${text}`);
-    await pause(text.length);
+    await add(`${separator}${JSON.stringify(name)}:${text}`);
+    separator = ',';
+    for (const [nth, one] of list?.entries() ?? []) {
+      const paused = add(nth === 0 ? one : `,${one}`);
+      if (paused) await paused;
+    }
+    if (list) piece += ']';
   }
-  return Buffer.from(`{${fields.join(',')}}`);
+  pieces.push(Buffer.from(`${piece}${separator === '{' ? '{' : ''}}`));
+  return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
 }
 
+/** Waits for other requests before a large body is copied: to its hash, or to a connection. */
+export const turnFor = async (body: string | Buffer): Promise<void> => {
+  if (body.length > PIECE) await nextPiece();
+};
+
 /** A response with its body as JSON. */
-export async function written(response: RouteResponse, page: Route['page']): Promise<RouteResponse> {
+export async function written(response: RouteResponse, page: Route['page'], pageBytes: number): Promise<RouteResponse> {
   if (response.text) return response;
   const { body, ...rest } = response;
-  return { ...rest, text: { type: 'application/json; charset=utf-8', content: await jsonOf(body, page) } };
+  const content = await jsonOf(body, page, pageBytes);
+  await turnFor(content);
+  return { ...rest, text: { type: 'application/json; charset=utf-8', content } };
 }

@@ -15,9 +15,9 @@ export const READ_BYTES = 120_000_000;
 /** Responses up to this size, bytes, are not counted. */
 const SMALL = 65_536;
 /** Reads of a caller that run at once; others wait. */
-const AT_ONCE = 8;
+const AT_ONCE = 4;
 /** A caller that has recently read this many bytes gets its large responses one after the other. */
-const MUCH = 16_000_000;
+const MUCH = 4_000_000;
 /** Reads of a caller that wait. */
 const MAX_WAITING = 1_000;
 /** Callers that are remembered. */

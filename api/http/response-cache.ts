@@ -13,7 +13,7 @@ import { seconds } from '../../shared/time.ts';
 import type { Authorization } from './authorization.ts';
 import { readAtOf, showPosition } from './consistency.ts';
 import type { RequestContext } from './context.ts';
-import { jsonOf, pageOf } from './pages.ts';
+import { jsonOf, pageOf, turnFor } from './pages.ts';
 import type { ReadBudget } from './read-budget.ts';
 import { fieldsOf, type Route } from './route.ts';
 
@@ -45,6 +45,7 @@ interface AskedOf {
   /** As the route's schemas have read them. */
   readonly params: unknown;
   readonly query: unknown;
+  readonly pageBytes: number;
 }
 
 /** A URL that was served from the cache before: its route, and what it asks for. */
@@ -72,8 +73,8 @@ export function createResponseCache(freshness: Freshness, now: () => number, bud
   const making = new Map<string, Promise<CachedResponse>>();
 
   /** The parameters as they were read: unknown ones are not part of it, and each default has one form. */
-  const askedOf = ({ path }: CachedRoute, params: unknown, query: unknown) =>
-    `${path} ${JSON.stringify([params, query])}`;
+  const askedOf = ({ path }: CachedRoute, { params, query, pageBytes }: AskedOf) =>
+    `${path} ${JSON.stringify([params, query, pageBytes])}`;
   const callerOf = ({ cache }: CachedRoute, identity: Identity) => fieldsOf(identity, cache.caller);
   const keyOf = (asked: string, caller: object) => `${asked} ${JSON.stringify(caller)}`;
   /** The stamp for which a body is current, and the position that it shows. */
@@ -92,11 +93,10 @@ export function createResponseCache(freshness: Freshness, now: () => number, bud
     if (known) return known;
     // The stamp is taken before the read. If a change happens in between, a new body gets an old stamp, and the next
     // request builds it again; an old body never gets a new stamp.
-    const one = compute().then((body) => ({
-      stamp,
-      body,
-      etag: `W/"${createHash('sha1').update(body).digest('base64url')}"`,
-    }));
+    const one = compute().then(async (body) => {
+      await turnFor(body);
+      return { stamp, body, etag: `W/"${createHash('sha1').update(body).digest('base64url')}"` };
+    });
     making.set(running, one);
     const end = () => making.delete(running);
     one.then(end, end);
@@ -114,12 +114,13 @@ export function createResponseCache(freshness: Freshness, now: () => number, bud
       const kept = responses.get(key);
       if (kept?.stamp !== stamp) return false;
       showPosition(context, position);
-      send(context, kept);
+      await send(context, kept);
       return true;
     },
-    async send(route, context, { identity, at, params, query }, make) {
+    async send(route, context, asking, make) {
+      const { identity, at, pageBytes } = asking;
       const caller = callerOf(route, identity);
-      const asked = askedOf(route, params, query);
+      const asked = askedOf(route, asking);
       const key = keyOf(asked, caller);
       const { stamp, position } = await currentAt(route, identity, at);
       let response = responses.get(key);
@@ -132,16 +133,17 @@ export function createResponseCache(freshness: Freshness, now: () => number, bud
           async () => {
             const kept = responses.get(key);
             if (!isNew && kept?.stamp === stamp) return kept;
-            return made(stamp, key, async () => jsonOf(await make(caller as Identity), pageOf(route)));
+            return made(stamp, key, async () => jsonOf(await make(caller as Identity), pageOf(route), pageBytes));
           },
           ({ body }) => body.length,
         );
         responses.set(key, response);
       }
-      // An unknown parameter gets no entry: every value of it would be a URL of its own.
-      if (!hasUnknown(route, context.req.originalUrl)) urls.set(context.req.originalUrl, { route, asked });
+      // A call within another request has other pages. An unknown parameter would make every value of it a URL of its own.
+      if (!context.via && !hasUnknown(route, context.req.originalUrl))
+        urls.set(context.req.originalUrl, { route, asked });
       showPosition(context, position);
-      send(context, response);
+      await send(context, response);
     },
   };
 }
@@ -178,7 +180,7 @@ export const serveCached =
     })();
   };
 
-function send({ req, res }: RequestContext, { body, etag }: CachedResponse): void {
+async function send({ req, res }: RequestContext, { body, etag }: CachedResponse): Promise<void> {
   res.setHeader('ETag', etag);
   res.setHeader('Cache-Control', 'private, no-cache');
   if (req.headers['if-none-match'] === etag) {
@@ -186,6 +188,7 @@ function send({ req, res }: RequestContext, { body, etag }: CachedResponse): voi
     res.end();
     return;
   }
+  await turnFor(body);
   res.statusCode = 200;
   res.setHeader('Content-Type', 'application/json; charset=utf-8');
   res.setHeader('Content-Length', body.length);

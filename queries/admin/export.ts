@@ -8,6 +8,7 @@ import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { ExportKind, ExportQuery } from '../../shared/contract/admin/export.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
+import { inPieces, nextPiece } from '../../shared/waiting.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { activitySeen, taskSeen } from '../tasks/visibility.ts';
 
@@ -138,6 +139,7 @@ export async function* exportedRows(
     last = rows.at(-1);
     if (!last) return;
     left -= rows.length;
-    yield rows.map((row) => withoutSecrets(row, json));
+    await nextPiece();
+    yield await inPieces(rows, (row) => withoutSecrets(row, json));
   }
 }

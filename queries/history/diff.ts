@@ -10,6 +10,7 @@ import { taskCommentsProjection } from '../../projections/tasks/comments.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { webhooksProjection } from '../../projections/webhooks/webhooks.ts';
 import { workflowsProjection } from '../../projections/workflows.ts';
+import { PAGE_BYTES } from '../../shared/contract/common.ts';
 import {
   DIFF_RESOURCES,
   type DiffQuery,
@@ -20,6 +21,7 @@ import {
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { LogIndex } from '../../shared/ports/history/events.ts';
 import { hiddenUrl, masked, maskedConfig } from '../../shared/secrets.ts';
+import { inPieces } from '../../shared/waiting.ts';
 import { type Reads, tableOf, versionsOf } from '../reads.ts';
 
 interface Compared {
@@ -47,6 +49,8 @@ const HIDDEN: ReadonlySet<string> = new Set([
   ...['credential_id', 'session_mark', 'email_key', 'secret_end', 'priority_rank'],
 ]);
 
+/** Records that are read at once. */
+const RECORDS = 25;
 /** Most events of a record. */
 const EVENTS = 100;
 /** Maximum number of versions that are read for the events of a page. */
@@ -67,17 +71,29 @@ export async function diffBetween(
   index: LogIndex,
   range: Range,
   query: Omit<DiffQuery, 'from' | 'to'>,
+  pageBytes = PAGE_BYTES,
 ): Promise<DiffResponse> {
   const { from, to } = range;
   const { limit, cursor } = query;
   const all = query.resource === undefined ? DIFF_RESOURCES : [query.resource];
   const changes: RecordChange[] = [];
+  let bytes = 0;
+  let left = limit;
   const begun = cursor ? all.indexOf(cursor.resource) : 0;
   for (const resource of begun < 0 ? [] : all.slice(begun)) {
-    const after = cursor?.resource === resource ? cursor.after : 0;
-    const page = await pageOf(range, resource, { after, id: query.id, limit: limit - changes.length });
-    changes.push(...(await withEvents(index, range, resource, page.records)));
-    if (page.next !== undefined) return { from, to, changes, next_cursor: `${resource}-${page.next}` };
+    let after: number | undefined = cursor?.resource === resource ? cursor.after : 0;
+    while (after !== undefined) {
+      const page = await pageOf(range, resource, { after, id: query.id, limit: Math.min(left, RECORDS) });
+      for (const change of await withEvents(index, range, resource, page.records)) {
+        bytes += Buffer.byteLength(JSON.stringify(change.fields));
+        if (bytes > pageBytes && changes.length > 0)
+          return { from, to, changes, next_cursor: `${resource}-${change.id - 1}` };
+        changes.push(change);
+      }
+      left -= page.records.size;
+      if (left === 0 && page.next !== undefined) return { from, to, changes, next_cursor: `${resource}-${page.next}` };
+      after = page.next;
+    }
   }
   return { from, to, changes, next_cursor: null };
 }
@@ -122,13 +138,14 @@ async function withEvents(
   if (records.size === 0) return [];
   const positions = await positionsOf(range, resource, records);
   const ids = await index.idsAt([...new Set([...positions.values()].flat())]);
-  return [...records].flatMap(([id, { before, after }]) => {
+  const changes = await inPieces([...records], ([id, { before, after }]) => {
     const fields = fieldsOf(COMPARED[resource].table, before, after);
     const isSame = before !== undefined && after !== undefined && Object.keys(fields).length === 0;
     const events = (positions.get(id) ?? []).flatMap((position) => ids.get(position) ?? []);
     const change = !before ? 'added' : after ? 'changed' : 'removed';
     return isSame ? [] : [{ resource, id, change, fields, events } as const];
   });
+  return changes.flat();
 }
 
 /** By record: positions of the last events that changed it. */

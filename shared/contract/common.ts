@@ -77,6 +77,8 @@ const clamped = (min: number, max: number, fallback: number) =>
  * record; the next one begins at `offset` plus the number of its records.
  */
 export const PAGE_BYTES = 4_000_000;
+/** The same in results of MCP tools, which an agent's model reads. */
+export const TOOL_PAGE_BYTES = 400_000;
 
 export const limitParam = (fallback: number, cap = 200) => clamped(1, cap, fallback);
 export const offsetParam = clamped(0, 1_000_000_000, 0);

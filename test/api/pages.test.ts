@@ -28,6 +28,10 @@ describe('bodies of reads', () => {
     expect(hasMore).to.equal(true);
     expect(Buffer.byteLength(JSON.stringify(list))).to.be.at.most(PAGE_BYTES);
   });
+  it('end a list sooner for a smaller page', async () => {
+    const body = { list: Array.from({ length: 10 }, (_, id) => record(id, 100_000)) };
+    expect(JSON.parse((await jsonOf(body, { list: 'list' }, 400_000)).toString()).list).to.have.length(3);
+  });
   it('count bytes, not characters', async () => {
     const { list } = await read({ list: Array.from({ length: 4 }, () => '€'.repeat(600_000)) }, { list: 'list' });
     expect(list).to.have.length(2);

@@ -95,17 +95,17 @@ describe('read budget', () => {
     };
   }
 
-  it('runs eight reads of a caller at once, and others when these end', async () => {
+  it('runs four reads of a caller at once, and others when these end', async () => {
     const budget = create();
     const held = hold(budget, 30, 1);
     await nextTurn();
     expect(await read(budget, caller(2), 1), 'another caller does not wait').to.equal(200);
     await held.end();
-    expect(held.most()).to.equal(8);
+    expect(held.most()).to.equal(4);
   });
   it('runs large reads of a caller that has read much one after the other', async () => {
     const budget = create();
-    await read(budget, caller(1), 20 * MB);
+    await read(budget, caller(1), 5 * MB);
     const held = hold(budget, 5, 1);
     await nextTurn();
     expect(await read(budget, caller(1), 1, '/api/agents/{id}'), 'small ones do not wait').to.equal(200);
@@ -114,7 +114,7 @@ describe('read budget', () => {
   });
   it('drops a waiting read whose client has left', async () => {
     const budget = create();
-    const held = hold(budget, 8, 1);
+    const held = hold(budget, 4, 1);
     await nextTurn();
     const res = { destroyed: false };
     let computed = false;

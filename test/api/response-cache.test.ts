@@ -5,7 +5,7 @@ import type { RequestContext } from '../../api/http/context.ts';
 import { createReadBudget } from '../../api/http/read-budget.ts';
 import { type CachedRoute, createResponseCache } from '../../api/http/response-cache.ts';
 import { defineCachedRoute } from '../../api/http/route.ts';
-import { limitParam, offsetParam } from '../../shared/contract/common.ts';
+import { limitParam, offsetParam, PAGE_BYTES, TOOL_PAGE_BYTES } from '../../shared/contract/common.ts';
 import type { Identity } from '../../shared/identity.ts';
 
 const query = z.object({ limit: limitParam(50), offset: offsetParam });
@@ -36,11 +36,17 @@ function setUp() {
   };
   return {
     made: () => made,
-    get: (url: string, control?: string) =>
+    get: (url: string, control?: string, via?: 'mcp') =>
       cache.send(
         route,
-        contextOf(url, control),
-        { identity, at: {}, params: {}, query: query.parse(Object.fromEntries(new URL(url, 'http://x').searchParams)) },
+        { ...contextOf(url, control), ...(via && { via }) },
+        {
+          identity,
+          at: {},
+          params: {},
+          query: query.parse(Object.fromEntries(new URL(url, 'http://x').searchParams)),
+          pageBytes: via ? TOOL_PAGE_BYTES : PAGE_BYTES,
+        },
         async () => ({ things: [{ n: made++ }] }),
       ),
     isKnown: (url: string) => cache.routeOf(url) !== undefined,
@@ -73,6 +79,13 @@ describe('response cache', () => {
     await get('/api/things', 'no-cache');
     expect(made()).to.equal(2);
     expect(await getCached('/api/things')).to.equal(true);
+  });
+  it('has a response of its own for an MCP tool, which no HTTP request gets', async () => {
+    const { get, getCached, made } = setUp();
+    await get('/api/things', undefined, 'mcp');
+    expect(await getCached('/api/things')).to.equal(false);
+    await get('/api/things');
+    expect(made()).to.equal(2);
   });
   it('computes a response once for concurrent requests', async () => {
     const { get, made } = setUp();

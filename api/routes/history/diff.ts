@@ -23,6 +23,6 @@ export const historyDiffRoute = defineRoute({
     const { position: to } = await momentOf(services, query.to, 'to');
     if (from > to) throw invalid('from: must not be after to');
     const range = { reads: services.reads, workspace: identity.workspace, from, to };
-    return diffBetween(services.logIndex, range, query);
+    return diffBetween(services.logIndex, range, query, services.pageBytes);
   },
 });

@@ -29,18 +29,22 @@ const list = defineCachedRoute({
   path: '/api/tasks/{id}/comments',
   summary: 'Comments on a task, as threads',
   mcp: { tool: 'list_comments' },
-  description: SEEN,
+  description: `A page ends at 4 MB, so that a usual task has one page. ${SEEN}`,
   access: 'viewer',
   rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   params: idParams,
+  query: contract.commentsQuery,
   refuses: [403, 404],
-  responses: { 200: { description: 'All comments, oldest first', schema: contract.commentsResponse } },
+  responses: { 200: { description: 'Comments, oldest first', schema: contract.commentsResponse } },
   cache: { models: [...COMMENT_MODELS, ...TASK_MODELS], caller: TASK_VIEW },
-  async respond({ params, identity, services }) {
+  async respond({ params, query, identity, services }) {
     const view = taskViewOf(identity);
     orNotFound(await taskById(services.reads, view, params.id), 'Task');
-    const { comments, total } = await commentsOf(services.reads, view, params.id);
-    return { comments: await shown(services, identity, comments), total };
+    const { comments, ...page } = await commentsOf(services.reads, view, params.id, {
+      ...query,
+      bytes: services.pageBytes,
+    });
+    return { comments: await shown(services, identity, comments), ...page };
   },
 });
 

@@ -60,7 +60,7 @@ export type RecordChange = z.infer<typeof recordChangeSchema>;
 export const diffResponse = z.object({
   from: z.int().describe('the position that is compared'),
   to: z.int(),
-  changes: z.array(recordChangeSchema).describe('by resource and id'),
+  changes: z.array(recordChangeSchema).describe('by resource and id; a page ends at 4 MB'),
   next_cursor: z.string().nullable(),
 });
 export type DiffResponse = z.infer<typeof diffResponse>;

@@ -1,6 +1,6 @@
 /** Comments on tasks, as threads. */
 import { z } from 'zod';
-import { MAX_ID, unixSeconds } from '../common.ts';
+import { MAX_ID, unixSeconds, wholeText } from '../common.ts';
 import { isStorable, UNSTORABLE_TEXT } from '../storable.ts';
 
 /** Maximum number of characters; an event with the comment must fit into one append. */
@@ -50,9 +50,18 @@ export const commentResponse = z.object({
     .describe('the task was unassigned and is now assigned to the first agent that the comment mentions'),
 });
 
+export const commentsQuery = z.object({
+  after: wholeText(0, MAX_ID, 'must be the next_after of a page')
+    .default(0)
+    .describe('`next_after` of the page before'),
+});
+
 export const commentsResponse = z.object({
   comments: z
     .array(commentSchema)
-    .describe('comments that reply to none, oldest first; replies are inside, oldest first'),
-  total: z.int().describe('with replies'),
+    .describe(
+      'comments that reply to none, and replies to comments of earlier pages, oldest first; other replies are inside, oldest first',
+    ),
+  total: z.int().describe('all comments on the task, with replies'),
+  next_after: z.int().nullable().describe('`after` of the next page; null: this is the last one'),
 });

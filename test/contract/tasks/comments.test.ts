@@ -100,7 +100,7 @@ describe('task comments', () => {
       await world.refused(method, '/api/tasks/999999/comments', body, 404, /Task/);
       await world.refused(method, '/api/tasks/x/comments', body, 400, /id/);
     }
-    expect((await world.ask('GET', path)).body).to.deep.equal({ comments: [], total: 0 });
+    expect((await world.ask('GET', path)).body).to.deep.equal({ comments: [], total: 0, next_after: null });
   });
 
   it('are accessible, among agents, only to the agent of the task', async () => {
