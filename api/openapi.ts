@@ -6,7 +6,9 @@
 import type { z } from 'zod';
 import { ERRORS, errorSchema } from '../shared/contract/common.ts';
 import { ROLES, reaches } from '../shared/identity.ts';
+import { PLAIN_COOKIE, securePrefix } from './auth/sessions.ts';
 import { LIMITS, type LimitClass, WRONG_KEYS } from './http/limits.ts';
+import type { PublicUrl } from './http/public-url.ts';
 import { READ_BYTES } from './http/read-budget.ts';
 import {
   type Access,
@@ -233,7 +235,7 @@ export const PARAMETERS = {
  * @throws Error when a route cannot be described accurately: a schema without a JSON form, path parameters that are
  *   not in the path, two schemas with the same name
  */
-export function describeApi(routes: readonly Route[]): OpenApiDocument {
+export function describeApi(routes: readonly Route[], settings: PublicUrl = {}): OpenApiDocument {
   const shown = routes.filter((route) => !route.hidden);
   const found: Found = { input: new Map(), output: new Map() };
   const paths: Record<string, Partial<Record<Method, Operation>>> = {};
@@ -260,7 +262,7 @@ export function describeApi(routes: readonly Route[]): OpenApiDocument {
       description: DESCRIPTION,
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: '/', description: 'This server' }],
+    servers: [{ url: settings.publicUrl ?? '/', description: 'This server' }],
     tags: TAGS.filter(([name]) => used.has(name)).map(([name, , description]) => ({ name, description })),
     security: [{ sessionCookie: [] }, { apiKey: [] }],
     paths,
@@ -275,7 +277,7 @@ export function describeApi(routes: readonly Route[]): OpenApiDocument {
         sessionCookie: {
           type: 'apiKey',
           in: 'cookie',
-          name: '__Host-mc-session',
+          name: securePrefix(settings) + PLAIN_COOKIE,
           description:
             'Set by `POST /api/auth/login`; over plain HTTP its name is `mc-session`. After signing in, a browser sends it automatically, so nothing needs to be entered here.',
         },

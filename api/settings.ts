@@ -7,6 +7,7 @@ import type { GroupRule } from '../shared/ports/auth/oidc.ts';
 export interface ApiSettings extends SettingDefaults {
   readonly disableRateLimit: boolean;
   readonly responseStallMs: number;
+  readonly publicUrl: string | undefined;
   readonly trustedProxies: readonly string[];
   readonly allowAnyHost: boolean;
   readonly allowedHosts: readonly string[];

@@ -1,6 +1,7 @@
 /**
  * Builds the console into `dist/console`: a page, and scripts and styles whose names change with their content, so that
- * browsers may keep them for ever. `--watch` builds again after each change and does not end.
+ * browsers may keep them for ever. `{base}` in the page is the path below which the service is served, and is filled in
+ * by it. `--watch` builds again after each change and does not end.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -21,7 +22,7 @@ const page = {
       const built = Object.entries(metafile.outputs);
       const addressOf = (source) => {
         const [file] = built.find(([, { entryPoint }]) => entryPoint === source) ?? [];
-        return `/console/${basename(file)}`;
+        return `{base}/console/${basename(file)}`;
       };
       const html = readFileSync('console/index.html', 'utf8').replace(/%([\w./-]+)%/g, (_, source) =>
         addressOf(source),

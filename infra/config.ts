@@ -101,10 +101,28 @@ const url = (schemes: readonly string[]) =>
     `must be a URL that starts with ${schemes.map((scheme) => `${scheme}://`).join(' or ')}`,
   );
 
+/** The variables of the egress proxy (`infra/outgoing/proxy.ts`), which may be in small letters. */
+const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
+/** A URL, or a host with its port. */
+const isProxy = (value: string): boolean =>
+  /^https?:\/\/[^/]/i.test(value)
+    ? URL.canParse(value)
+    : /^[^/]+:\d+\/?$/.test(value) && URL.canParse(`http://${value}`);
+
 const httpUrl = url(['https', 'http']);
 /** Messages and logs show URLs, so a secret has a setting of its own. */
 const withoutUser = (secret: string) =>
   httpUrl.refine((value) => !/^[a-z]+:\/\/[^/]*@/i.test(value), `must not hold a name or a password; use ${secret}`);
+/** Paths of plain characters, because the path becomes part of pages and cookies and is compared with requests. */
+const publicUrl = text
+  .refine(
+    (value) => /^https?:\/\/[^/@?#\\]+(\/[\w~-][\w.~-]*)*\/?$/i.test(value) && URL.canParse(value),
+    'must be http:// or https:// with a host and a path of letters, digits, -, _, . and ~, as in https://example.com/signalbox',
+  )
+  .transform((value) => {
+    const { origin, pathname } = new URL(value);
+    return origin + pathname.replace(/\/$/, '');
+  });
 const token = text.regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks');
 const days = integer(0, 3_650);
 
@@ -248,6 +266,9 @@ export const SETTINGS = {
   ),
   oidcAudience: optional('OIDC_AUDIENCE', text).doc(
     'audience of access tokens of the provider that programs may send; unset: such tokens are refused',
+  ),
+  publicUrl: optional('PUBLIC_URL', publicUrl).doc(
+    'URL under which clients reach the service, such as https://example.com/signalbox, with the path if a proxy serves the service below one; unset: what a request names',
   ),
   responseStallMs: setting('RESPONSE_STALL_MS', integer(100, 3_600_000), 60_000).doc(
     'after this long without progress, a client that does not read its response is cut off, milliseconds',
@@ -438,6 +459,13 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
         `${one.env}: ${shown} is invalid: ${result.error.issues.map((issue) => issue.message).join(', ')} (${one.doc})`,
       );
     }
+  }
+  for (const name of PROXIES) {
+    const value = env[name]?.trim() ?? '';
+    if (value !== '' && !isProxy(value))
+      problems.push(
+        `${name}: its value is invalid: must be the URL of a proxy, such as http://proxy.example:3128, or its host and port`,
+      );
   }
   if (config.eventStoreUrl !== undefined && config.databaseUrl === undefined) {
     problems.push('EVENTSTORE_URL needs DATABASE_URL: with an event store server, read models are kept in PostgreSQL');

@@ -1,6 +1,7 @@
 /**
  * The session cookie. It is always HttpOnly and SameSite=Strict, and Secure unless the operator
- * turned that off. Its name depends on the scheme: browsers accept `__Host-` only over HTTPS and with Secure.
+ * turned that off. Its name depends on the scheme and the path: browsers accept `__Secure-` and `__Host-` only over HTTPS
+ * and with Secure, and `__Host-` only for all paths of the host.
  */
 import { z } from 'zod';
 import type { OidcParts } from '../../commands/auth/oidc.ts';
@@ -8,20 +9,28 @@ import { SESSION_SECONDS, type SessionParts } from '../../commands/auth/sessions
 import { userDirectory } from '../../queries/auth/users.ts';
 import type { BegunSignIn } from '../../shared/ports/auth/oidc.ts';
 import type { RequestContext } from '../http/context.ts';
+import { basePathOf, type PublicUrl } from '../http/public-url.ts';
 import type { Services } from '../services.ts';
 
-export const HOST_COOKIE = '__Host-mc-session';
 export const PLAIN_COOKIE = 'mc-session';
+const HOST_PREFIX = '__Host-';
+const PREFIXES = ['__Secure-', HOST_PREFIX, ''] as const;
 
-type CookieSettings = { readonly cookieSecure: boolean };
+type CookieSettings = PublicUrl & { readonly cookieSecure: boolean };
 
-const cookieName = (secure: boolean, settings: CookieSettings): string =>
-  secure && settings.cookieSecure ? HOST_COOKIE : PLAIN_COOKIE;
+/** The prefix of cookies over HTTPS. */
+export const securePrefix = (settings: PublicUrl): string => (basePathOf(settings) === '' ? HOST_PREFIX : '__Secure-');
+
+const prefixOf = (secure: boolean, settings: CookieSettings): string =>
+  secure && settings.cookieSecure ? securePrefix(settings) : '';
+
+const cookieName = (secure: boolean, settings: CookieSettings): string => prefixOf(secure, settings) + PLAIN_COOKIE;
 
 function cookie(name: string, value: string, maxAge: number, now: number, settings: CookieSettings): string {
   const expires = new Date(maxAge === 0 ? 0 : now + maxAge * 1_000).toUTCString();
   const secure = settings.cookieSecure ? ' Secure;' : '';
-  return `${name}=${value}; Path=/; Max-Age=${maxAge}; Expires=${expires}; HttpOnly;${secure} SameSite=Strict`;
+  const path = (name.startsWith(HOST_PREFIX) ? '' : basePathOf(settings)) || '/';
+  return `${name}=${value}; Path=${path}; Max-Age=${maxAge}; Expires=${expires}; HttpOnly;${secure} SameSite=Strict`;
 }
 
 /** `Set-Cookie` for a new session. @param now Unix milliseconds */
@@ -40,8 +49,7 @@ const begunSchema = z.object({ state: z.string(), nonce: z.string(), verifier: z
 /** How many started sign-ins a browser keeps; older ones are deleted. */
 const MAX_BEGUN = 5;
 
-const begunPrefix = (secure: boolean, settings: CookieSettings): string =>
-  secure && settings.cookieSecure ? '__Host-mc-oidc-' : 'mc-oidc-';
+const begunPrefix = (secure: boolean, settings: CookieSettings): string => `${prefixOf(secure, settings)}mc-oidc-`;
 /** Each sign-in has a cookie of its own, so that two tabs can sign in at the same time. */
 const begunName = (prefix: string, state: string): string => prefix + state.slice(0, 16);
 
@@ -81,13 +89,14 @@ const TOKEN = /^[0-9a-f]{64}$/;
 /** The session cookies of a request; values that cannot be tokens are left out. */
 function presented(context: Pick<RequestContext, 'req'>): { readonly name: string; readonly token: string }[] {
   const cookies = cookiesOf(context);
-  return [HOST_COOKIE, PLAIN_COOKIE].flatMap((name) => {
+  return PREFIXES.flatMap((prefix) => {
+    const name = prefix + PLAIN_COOKIE;
     const token = cookies[name];
     return typeof token === 'string' && TOKEN.test(token) ? [{ name, token }] : [];
   });
 }
 
-/** Session tokens of a request; the HTTPS cookie first. */
+/** Session tokens of a request; the HTTPS cookies first. */
 export const tokensOf = (context: Pick<RequestContext, 'req'>): string[] =>
   presented(context).map(({ token }) => token);
 

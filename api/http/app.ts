@@ -77,7 +77,7 @@ export function createApp(routes: readonly Route[], services: Services, mount: M
   app.use(logRequests(services));
   app.use(helmet(securityHeaders(settings)));
   app.use(checkHost(settings));
-  app.use(checkSite);
+  app.use(checkSite(settings));
   app.use(serveCached(cache, authorization, services.readModels));
   for (const [path, here] of byPath(routes)) {
     const at = app.route(path.replace(/\{(\w+)\}/g, ':$1'));

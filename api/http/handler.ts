@@ -22,6 +22,7 @@ import { idempotencyKeyOf, runOnce } from './idempotency.ts';
 import { callInside } from './inside.ts';
 import type { LimitClass } from './limits.ts';
 import { pageOf, written } from './pages.ts';
+import type { PublicUrl } from './public-url.ts';
 import type { ReadBudget } from './read-budget.ts';
 import type { CachedRoute, ResponseCache } from './response-cache.ts';
 import { type Asked, checkRules, type InnerCall, type Route, type RouteResponse } from './route.ts';
@@ -48,7 +49,7 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
   const writing = scopedTo(services, { displayNames: services.namesAtOnce });
 
   async function handle(route: Route, context: RequestContext, { params, query }: Asked): Promise<void> {
-    if (route.writes) refuseUnlessMeant(context);
+    if (route.writes) refuseUnlessMeant(context, services.settings);
     if (route.knownHost && !hostKnown(context, services.settings)) throw forbidden(UNKNOWN_HOST);
     const identity = await authorize(route, context);
     const body = await readBody(route, context, query);
@@ -199,13 +200,13 @@ const scopedTo = (services: Services, others: Partial<Services>): Services =>
   Object.assign(Object.create(services) as Services, others);
 
 /** A GET that changes something. @throws AppError 403 from another origin, 405 for HEAD */
-function refuseUnlessMeant(context: RequestContext): void {
+function refuseUnlessMeant(context: RequestContext, settings: PublicUrl): void {
   const { req, res } = context;
   if (req.method === 'HEAD') {
     res.setHeader('Allow', 'GET');
     throw new AppError(405, 'HEAD is not supported here, because the call changes something; use GET.');
   }
-  refuseForged(context);
+  refuseForged(context, settings);
 }
 
 function sendResponse({ res }: RequestContext, response: RouteResponse): void {

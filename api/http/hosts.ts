@@ -6,8 +6,9 @@ import type { RequestHandler } from 'express';
 import { plainAddress } from '../../shared/addresses.ts';
 import type { RequestContext } from './context.ts';
 import { sendJson } from './errors.ts';
+import type { PublicUrl } from './public-url.ts';
 
-type HostSettings = { readonly allowAnyHost: boolean; readonly allowedHosts: readonly string[] };
+type HostSettings = PublicUrl & { readonly allowAnyHost: boolean; readonly allowedHosts: readonly string[] };
 type Asked = Pick<RequestContext, 'req' | 'trusted'>;
 
 const LOOPBACK = ['localhost', '127.0.0.1', '::1'];
@@ -56,7 +57,9 @@ function matches(host: string, pattern: string): boolean {
   return host === bareHost(wanted);
 }
 
-const isListed = (host: string, { allowedHosts }: HostSettings) => allowedHosts.some((one) => matches(host, one));
+const isListed = (host: string, { allowedHosts, publicUrl }: HostSettings) =>
+  allowedHosts.some((one) => matches(host, one)) ||
+  (publicUrl !== undefined && host === bareHost(new URL(publicUrl).host));
 
 /** True when the list is off, or when any host of the request is local or matches the list. */
 export function hostAllowed(asked: Asked, settings: HostSettings): boolean {
@@ -138,10 +141,16 @@ const sameHost = (origin: string, host: string): boolean =>
  * current browser. The check is looser for a request with a key and no session, because no page can make a browser send
  * a key to another site.
  */
-export function isCrossSite(context: Pick<RequestContext, 'req' | 'trusted' | 'secure'>, keyOnly: boolean): boolean {
+export function isCrossSite(
+  context: Pick<RequestContext, 'req' | 'trusted' | 'secure'>,
+  { publicUrl }: PublicUrl,
+  keyOnly: boolean,
+): boolean {
   const { origin, 'sec-fetch-site': site } = context.req.headers;
   if (!keyOnly && site !== undefined && site !== 'same-origin' && site !== 'none') return true;
   if (origin === undefined) return false;
+  // Some proxies replace the Host header.
+  if (publicUrl !== undefined && origin === new URL(publicUrl).origin) return false;
   return !hostsOf(context).some((host) =>
     keyOnly ? sameHost(origin, host) : sameOrigin(origin, host, context.secure),
   );

@@ -7,7 +7,9 @@ import { z } from 'zod';
 import { AppError } from '../../shared/errors.ts';
 import type { RequestContext } from '../http/context.ts';
 import { prepare, type Served, serve } from '../http/files.ts';
+import { basePathOf } from '../http/public-url.ts';
 import { defineRoute, PUBLIC, type Route, type RouteResponse } from '../http/route.ts';
+import type { Services } from '../services.ts';
 
 /** Paths of views. Other paths get 404. */
 const PAGES = [
@@ -46,11 +48,16 @@ interface Loaded {
 
 const loaded = new WeakMap<URL, Promise<Loaded>>();
 
+type Source = Pick<Services, 'consoleFolder' | 'settings'>;
+
 /** The files of the folder, by name. They stay in memory until the page is requested after another build. */
-async function filesOf(folder: URL, name: string): Promise<ReadonlyMap<string, Served>> {
+async function filesOf(
+  { consoleFolder: folder, settings }: Source,
+  name: string,
+): Promise<ReadonlyMap<string, Served>> {
   const known = await loaded.get(folder)?.catch(() => undefined);
   if (known && (name !== PAGE || known.writtenAt === (await writtenAt(folder)))) return known.files;
-  const loading = load(folder);
+  const loading = load(folder, basePathOf(settings));
   loaded.set(folder, loading);
   return (await loading).files;
 }
@@ -59,24 +66,28 @@ async function writtenAt(folder: URL): Promise<number | undefined> {
   return (await stat(new URL(PAGE, folder)).catch(() => undefined))?.mtimeMs;
 }
 
-async function load(folder: URL): Promise<Loaded> {
+async function load(folder: URL, base: string): Promise<Loaded> {
   const at = await writtenAt(folder);
   if (at === undefined) throw new AppError(404, 'This build has no console: run `npm run compile`.');
   const names = await readdir(folder);
   const served = names
     .map((name) => ({ name, type: TYPES[name.split('.').at(-1) ?? ''] }))
     .filter((one): one is { name: string; type: string } => one.type !== undefined)
-    .map(async ({ name, type }) => [name, await prepare(type, await readFile(new URL(name, folder)))] as const);
+    .map(async ({ name, type }) => {
+      const content = await readFile(new URL(name, folder));
+      const filled = name === PAGE ? content.toString().replaceAll('{base}', base) : content;
+      return [name, await prepare(type, filled)] as const;
+    });
   return { writtenAt: at, files: new Map(await Promise.all(served)) };
 }
 
 async function send(
-  folder: URL,
+  source: Source,
   name: string,
   cacheControl: string,
   context: RequestContext,
 ): Promise<RouteResponse<never>> {
-  const file = (await filesOf(folder, name)).get(name);
+  const file = (await filesOf(source, name)).get(name);
   if (!file) throw new AppError(404, `No such endpoint: GET /console/${name}. See /api/docs for a list.`);
   return serve(file, cacheControl, context);
 }
@@ -92,7 +103,7 @@ export const consoleRoutes: readonly Route[] = [
       responses: { 200: { description: 'A page', type: 'text/html' } },
       async handle({ context, services }) {
         // Names of the other files change with their content, so only the page needs revalidation.
-        const response = await send(services.consoleFolder, PAGE, 'no-cache', context);
+        const response = await send(services, PAGE, 'no-cache', context);
         const headers = {
           ...response.headers,
           'Content-Security-Policy': CONTENT_SECURITY,
@@ -109,6 +120,6 @@ export const consoleRoutes: readonly Route[] = [
     params: z.object({ file: z.string() }),
     responses: { 200: { description: 'A file', type: 'text/javascript' } },
     handle: ({ params, context, services }) =>
-      send(services.consoleFolder, params.file, 'public, max-age=31536000, immutable', context),
+      send(services, params.file, 'public, max-age=31536000, immutable', context),
   }),
 ];

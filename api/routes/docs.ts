@@ -8,6 +8,7 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { z } from 'zod';
 import { once, prepare, serve } from '../http/files.ts';
+import { basePathOf } from '../http/public-url.ts';
 import { defineRoute, PUBLIC, type Route } from '../http/route.ts';
 import { describeApi, UNCHANGED } from '../openapi.ts';
 
@@ -32,8 +33,11 @@ const findOperations = () => ({
   },
 });
 
+// This script is at docs/init.js, below the path of the service.
+const service = new URL('..', document.currentScript.src);
+
 SwaggerUIBundle({
-  url: '/api/docs',
+  url: new URL('api/docs', service).href,
   dom_id: '#reference',
   deepLinking: true,
   persistAuthorization: false,
@@ -46,7 +50,12 @@ SwaggerUIBundle({
   showCommonExtensions: true, // bounds of parameters
   plugins: [findOperations],
   // After an upgrade the browser must not show its cached copy; revalidating an unchanged description costs a 304.
-  requestInterceptor: (request) => (request.loadSpec ? Object.assign(request, { cache: 'no-cache' }) : request),
+  requestInterceptor: (request) => {
+    if (request.loadSpec) return Object.assign(request, { cache: 'no-cache' });
+    // The description names PUBLIC_URL. Calls go to the address of this page, as the Content-Security-Policy wants it.
+    const { pathname, search } = new URL(request.url, service);
+    return Object.assign(request, { url: location.origin + pathname + search });
+  },
   onComplete() {
     const filter = document.querySelector('.operation-filter-input');
     if (filter) filter.placeholder = 'Filter by tag, path or summary';
@@ -94,7 +103,7 @@ const ASSETS: Readonly<Record<string, readonly [type: string, content: () => str
 };
 
 /** `address` gives the URL of an asset, including a hash of its content, so that a cached old version is never used. */
-const pageOf = (address: (asset: string) => string) => `\
+const pageOf = (base: string, address: (asset: string) => string) => `\
 <!doctype html>
 <html lang="en">
 <head>
@@ -109,25 +118,38 @@ const pageOf = (address: (asset: string) => string) => `\
 </head>
 <body>
 <header class="masthead"><img src="${address('icon.svg')}" alt=""><strong>Signalbox</strong><span>API reference</span>
-<a href="/api/docs">OpenAPI (JSON)</a></header>
-<noscript><p class="note">This page needs JavaScript. <a href="/api/docs">/api/docs</a> has the same as JSON.</p></noscript>
+<a href="${base}/api/docs">OpenAPI (JSON)</a></header>
+<noscript><p class="note">This page needs JavaScript. <a href="${base}/api/docs">/api/docs</a> has the same as JSON.</p></noscript>
 <main id="reference"></main>
 </body>
 </html>
 `;
 
+/** Calls `make` at the first use with a public URL, of which a process has one. */
+function oncePerUrl<T>(make: (publicUrl: string | undefined) => Promise<T>): typeof make {
+  const made = new Map<string | undefined, () => Promise<T>>();
+  return (publicUrl) => {
+    const known = made.get(publicUrl) ?? once(() => make(publicUrl));
+    made.set(publicUrl, known);
+    return known();
+  };
+}
+
 /** @param routes all routes of the API, including these; called at the first request */
 export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
-  const description = once(async () => prepare('application/json', JSON.stringify(describeApi(routes()))));
+  const description = oncePerUrl(async (publicUrl) =>
+    prepare('application/json', JSON.stringify(describeApi(routes(), { publicUrl }))),
+  );
   const assets = Object.entries(ASSETS).map(([name, [type, content]]) => ({
     name,
     type,
     load: once(async () => prepare(type, await content())),
   }));
-  const page = once(async () => {
+  const page = oncePerUrl(async (publicUrl) => {
+    const base = basePathOf({ publicUrl });
     const hashes = new Map<string, string>();
     for (const { name, load } of assets) hashes.set(name, (await load()).hash);
-    const html = pageOf((name) => `/docs/${name}?v=${hashes.get(name)}`);
+    const html = pageOf(base, (name) => `${base}/docs/${name}?v=${hashes.get(name)}`);
     return prepare('text/html; charset=utf-8', html);
   });
   const hidden = { method: 'get', access: 'public', rules: PUBLIC, hidden: true } as const;
@@ -144,7 +166,8 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
         200: { description: 'An OpenAPI 3.1 document', schema: z.record(z.string(), z.unknown()) },
         304: UNCHANGED,
       },
-      handle: async ({ context }) => serve(await description(), 'public, max-age=3600', context),
+      handle: async ({ context, services }) =>
+        serve(await description(services.settings.publicUrl), 'public, max-age=3600', context),
     }),
     defineRoute({
       ...hidden,
@@ -152,7 +175,7 @@ export function docsRoutes(routes: () => readonly Route[]): readonly Route[] {
       summary: 'The description as a page',
       responses: { 200: { description: 'A page', type: 'text/html' } },
       // The page refers to its assets by content, so browsers must revalidate it, which costs only a 304.
-      handle: async ({ context }) => serve(await page(), 'no-cache', context),
+      handle: async ({ context, services }) => serve(await page(services.settings.publicUrl), 'no-cache', context),
     }),
     ...assets.map(({ name, type, load }) =>
       defineRoute({

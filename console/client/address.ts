@@ -1,8 +1,9 @@
 /** The address: view, filters and moment. All of them are in the URL, so a shared link shows the same page. */
+import { BASE } from './base.ts';
 import { store, useStore } from './store.ts';
 
 export interface Address {
-  /** Segments of the path. */
+  /** Segments of the path below `BASE`. */
   readonly path: readonly string[];
   readonly query: URLSearchParams;
 }
@@ -10,8 +11,12 @@ export interface Address {
 /** Query parameters that stay when the view changes: the moment and the two marks. */
 const KEPT = ['at', 'from', 'to', 'range'];
 
+/** A path without `BASE`, which a page opened past the proxy does not have. */
+const within = (path: string): string =>
+  path === BASE || path.startsWith(`${BASE}/`) ? path.slice(BASE.length) : path;
+
 const read = (): Address => ({
-  path: location.pathname.split('/').filter(Boolean).map(decodeURIComponent),
+  path: within(location.pathname).split('/').filter(Boolean).map(decodeURIComponent),
   query: new URLSearchParams(location.search),
 });
 
@@ -31,7 +36,7 @@ export function urlOf(path: string, values: Values = {}): string {
     const value = current.get().query.get(name);
     if (value !== null) query.set(name, value);
   }
-  return withValues(path, query, values);
+  return withValues(BASE + path, query, values);
 }
 
 function withValues(path: string, query: URLSearchParams, values: Values): string {
@@ -63,7 +68,8 @@ addEventListener('click', (event) => {
     return;
   const link = (event.target as Element | null)?.closest?.('a');
   if (!link || link.target || link.hasAttribute('download') || link.origin !== location.origin) return;
-  if (/^\/(docs|api|metrics|health|console)\b/.test(link.pathname)) return;
+  if (!link.pathname.startsWith(`${BASE}/`) || /^\/(docs|api|metrics|health|console)\b/.test(within(link.pathname)))
+    return;
   event.preventDefault();
   go(link.pathname + link.search);
 });

@@ -7,6 +7,7 @@ import {
   type ResponseOf,
   SignalboxError,
 } from '../../client/index.ts';
+import { BASE } from './base.ts';
 
 export { addressOf, type Call, type ResponseOf, SignalboxError as CallError } from '../../client/index.ts';
 export type Asked = Pick<LooselyAsked, 'params' | 'query' | 'body'>;
@@ -21,7 +22,7 @@ export interface CallOptions {
 }
 
 /** Short pauses, because a person is waiting. */
-export const client = createClient({ retries: 2, longestPauseMs: 2_000 });
+export const client = createClient({ url: BASE, retries: 2, longestPauseMs: 2_000 });
 
 /** Handlers of a 401 outside of signing in. */
 let onSignedOut: () => void = () => undefined;

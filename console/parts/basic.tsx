@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { urlOf } from '../client/address.ts';
 import { background } from '../client/background.ts';
+import { BASE } from '../client/base.ts';
 import type { CallError } from '../client/client.ts';
 import type { Read } from '../client/reads.ts';
 import { ago, fullTime, time, utc, words } from './format.ts';
@@ -142,7 +143,7 @@ export function Copy({ text, label }: { readonly text: string; readonly label: s
 }
 
 /** The request behind the displayed data. */
-export const curlOf = (url: string): string => `curl -sS -H "x-api-key: $KEY" '${location.origin}${url}'`;
+export const curlOf = (url: string): string => `curl -sS -H "x-api-key: $KEY" '${location.origin}${BASE}${url}'`;
 export const Curl = ({ read }: { readonly read: { readonly url: string } }) => (
   <Copy text={curlOf(read.url)} label="Copy as curl" />
 );

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { go, setParams, urlOf, useAddress } from '../client/address.ts';
+import { BASE } from '../client/base.ts';
 import { useAsOf } from '../client/moment.ts';
 import { signOut, useRights } from '../client/session.ts';
 import { useStore } from '../client/store.ts';
@@ -79,7 +80,7 @@ export function Frame({ children }: { readonly children: ComponentChildren }) {
           </a>
         ))}
         <span class="below">
-          <a href="/docs">API reference</a>
+          <a href={`${BASE}/docs`}>API reference</a>
           <button type="button" class="quiet" onClick={() => setOpen('help')}>
             Shortcuts <kbd>?</kbd>
           </button>

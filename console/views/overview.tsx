@@ -1,6 +1,7 @@
 /** The overview for operators: agents, tasks, spend, alerts, and the health of the service. */
 import { urlOf } from '../client/address.ts';
 import type { Activity } from '../client/api-types.ts';
+import { BASE } from '../client/base.ts';
 import { useAsOf } from '../client/moment.ts';
 import { useRead } from '../client/reads.ts';
 import { useRights } from '../client/session.ts';
@@ -230,7 +231,7 @@ function About({ of: { entity_type, entity_id } }: { readonly of: Activity }) {
 /** The first screen of an empty deployment. */
 function FirstScreen() {
   const { isOperator, ofDeployment } = useRights();
-  const prepare = `export SIGNALBOX=${location.origin}\nexport KEY=mc_paste_the_key_here`;
+  const prepare = `export SIGNALBOX=${location.origin}${BASE}\nexport KEY=mc_paste_the_key_here`;
   const lines = [
     [
       'Create an agent',

@@ -1,5 +1,6 @@
 /** How far the read models lag behind the log, according to `/metrics`; for callers who may read it. */
 import { useEffect, useState } from 'preact/hooks';
+import { BASE } from '../client/base.ts';
 import { useRights } from '../client/session.ts';
 
 export interface Readiness {
@@ -30,7 +31,7 @@ export function useReadiness(): Readiness | undefined {
     const ask = async () => {
       const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(10_000)]);
       // biome-ignore lint/style/noRestrictedGlobals: no call of the API, so the client has none for it.
-      const response = await fetch('/metrics', { redirect: 'error', signal });
+      const response = await fetch(`${BASE}/metrics`, { redirect: 'error', signal });
       if (response.ok) setNow(readMetrics(await response.text()));
     };
     const again = () => {

@@ -2,8 +2,9 @@
  * Signing in: by password, Google or the identity provider; creating the first admin. A proxy signs users in before.
  */
 import { useEffect, useState } from 'preact/hooks';
-import { go } from '../client/address.ts';
+import { address, go, urlOf } from '../client/address.ts';
 import { background } from '../client/background.ts';
+import { BASE } from '../client/base.ts';
 import { CallError, call } from '../client/client.ts';
 import { useRead } from '../client/reads.ts';
 import { entered } from '../client/session.ts';
@@ -13,12 +14,12 @@ import { Failure } from '../parts/basic.tsx';
 const NONCE = 'signalbox-google-nonce';
 const RETURN_TO = 'signalbox-return-to';
 
-/** The redirect of a provider leads to `/`, so the page that the user came for is kept in this window. */
+/** The redirect of a provider leads to the overview, so the page that the user came for is kept in this window. */
 const keepPage = (): void => sessionStorage.setItem(RETURN_TO, location.pathname + location.search);
 
 /** Removes the redirect of a provider from the address, and shows the page that the user came for. */
 function backToPage(): void {
-  const page = sessionStorage.getItem(RETURN_TO) ?? '/';
+  const page = sessionStorage.getItem(RETURN_TO) ?? urlOf('/');
   sessionStorage.removeItem(RETURN_TO);
   go(page, { replace: true });
 }
@@ -27,7 +28,7 @@ function backToPage(): void {
 function redirected() {
   const query = new URLSearchParams(location.search);
   const [code, state, iss, refused] = ['code', 'state', 'iss', 'error'].map((name) => query.get(name));
-  if (location.pathname !== '/' || !state || !(code || refused)) return undefined;
+  if (address().path.length > 0 || !state || !(code || refused)) return undefined;
   return { code, state, iss, refused: query.get('error_description') ?? refused };
 }
 
@@ -43,7 +44,7 @@ function startGoogle(clientId: string): void {
   keepPage();
   const query = new URLSearchParams({
     client_id: clientId,
-    redirect_uri: `${location.origin}/`,
+    redirect_uri: `${location.origin}${BASE}/`,
     response_type: 'id_token',
     scope: 'openid email profile',
     nonce,
@@ -164,7 +165,7 @@ export function SignIn({ needsSetup, note }: { readonly needsSetup: boolean; rea
       )}
       {error && <Failure error={error} />}
       <p class="dim">
-        <a href="/docs">API reference</a>
+        <a href={`${BASE}/docs`}>API reference</a>
       </p>
     </main>
   );

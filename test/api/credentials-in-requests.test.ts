@@ -48,6 +48,20 @@ describe('session cookies', () => {
     expect(sessionCookie({ secure: true }, token, now, secure)).to.equal(`__Host-mc-session=${token}; ${attributes}`);
     expect(sessionCookie({ secure: false }, token, now, secure)).to.equal(`mc-session=${token}; ${attributes}`);
   });
+  it('apply to the path of the public URL only, under another name, because __Host- is for all paths', () => {
+    const below = { cookieSecure: true, publicUrl: 'https://example.com/signalbox' };
+    expect(sessionCookie({ secure: true }, token, now, below)).to.match(
+      /^__Secure-mc-session=\w+; Path=\/signalbox; .*HttpOnly; Secure; SameSite=Strict$/,
+    );
+    const both = { ...req({}, { '__Secure-mc-session': token, '__Host-mc-session': newToken() }), secure: true };
+    expect(tokensOf(both)[0]).to.equal(token);
+    expect(clearingCookies(both, below).map((line) => line.split('; ').slice(0, 2).join())).to.have.members([
+      '__Secure-mc-session=,Path=/signalbox',
+      '__Host-mc-session=,Path=/',
+    ]);
+    const atRoot = { cookieSecure: true, publicUrl: 'https://example.com' };
+    expect(sessionCookie({ secure: true }, token, now, atRoot)).to.match(/^__Host-mc-session=\w+; Path=\/;/);
+  });
   it('omit the __Host- prefix without Secure, because browsers would reject it', () => {
     const line = sessionCookie({ secure: true }, token, now, { cookieSecure: false });
     expect(line).to.match(/^mc-session=/);

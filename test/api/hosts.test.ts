@@ -57,7 +57,7 @@ describe('allowed hosts of a request', () => {
 describe('cross-site requests', () => {
   const OWN = 'http://box.example.com:3000';
   const session = (headers: Headers, more: { trusted?: boolean; secure?: boolean } = {}) =>
-    isCrossSite(asked({ host: 'box.example.com:3000', ...headers }, more), false);
+    isCrossSite(asked({ host: 'box.example.com:3000', ...headers }, more), {}, false);
 
   it('are detected by Sec-Fetch-Site', () => {
     for (const site of ['cross-site', 'same-site', '', 'same-origin, none'])
@@ -92,7 +92,7 @@ describe('cross-site requests', () => {
 
   it('are detected without regard to the default port of the scheme', () => {
     const at = (host: string, origin: string, secure: boolean) =>
-      isCrossSite(asked({ host, origin }, { secure }), false);
+      isCrossSite(asked({ host, origin }, { secure }), {}, false);
     for (const host of ['box.example.com', 'box.example.com:443']) {
       expect(at(host, 'https://box.example.com', true), host).to.equal(false);
       // Behind a proxy that ends TLS and does not say so.
@@ -111,7 +111,7 @@ describe('cross-site requests', () => {
   });
 
   it('with only an API key are detected only by a different host name, as clients rely on', () => {
-    const key = (headers: Headers) => isCrossSite(asked({ host: 'box.example.com:3000', ...headers }), true);
+    const key = (headers: Headers) => isCrossSite(asked({ host: 'box.example.com:3000', ...headers }), {}, true);
     for (const origin of ['https://evil.example', 'http://a.box.example.com:3000'])
       expect(key({ origin }), origin).to.equal(true);
     for (const origin of ['null', '::', 'http://box.example.com:3001', OWN])

@@ -73,6 +73,23 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
   VISIBLE_TIMEOUT_MS: { values: ['99', '120001', ...OTHER_NUMBERS], says: WHOLE(100, 120_000) },
   READY_MAX_LAG_MS: { values: ['99', '3600001', ...OTHER_NUMBERS], says: WHOLE(100, 3_600_000) },
   START_TIMEOUT_MS: { values: ['999', '3600001', ...OTHER_NUMBERS], says: WHOLE(1_000, 3_600_000) },
+  PUBLIC_URL: {
+    values: [
+      'box.example.com',
+      'ftp://example.com',
+      'https:///box',
+      'https://user@example.com',
+      'https://example.com/a?b=c',
+      'https://example.com/a#b',
+      'https://example.com/a/../b',
+      'https://example.com//a',
+      'https://example.com/ä',
+      'https://example.com/%61',
+      'https://example.com/"><script>',
+      'https://example.com:99999',
+    ],
+    says: 'must be http:// or https:// with a host and a path',
+  },
   RESPONSE_STALL_MS: { values: ['99', '3600001', ...OTHER_NUMBERS], says: WHOLE(100, 3_600_000) },
   SHUTDOWN_TIMEOUT_MS: { values: ['600001', ...OTHER_NUMBERS], says: WHOLE(0, 600_000) },
   GOOGLE_KEYS_URL: { values: ['ftp://keys', 'keys.json'], says: 'must be a URL that starts with https:// or http://' },
@@ -295,6 +312,23 @@ describe('configuration', () => {
   it('reports all invalid values at once', () => {
     const message = refusal({ PORT: 'http', LOG_LEVEL: 'loud', DATABASE_URL: 'sqlite:x', HOST: '0.0.0.0' });
     expect(message.split('\n').map((line) => line.split(':')[0])).to.deep.equal(['PORT', 'DATABASE_URL', 'LOG_LEVEL']);
+  });
+
+  it('rejects an egress proxy that is no URL, without showing its password', () => {
+    for (const name of ['HTTPS_PROXY', 'HTTP_PROXY', 'https_proxy', 'http_proxy'])
+      for (const value of [
+        ...['foo', 'socks5://proxy.example:1080', 'http://', 'https:///x', 'http://proxy.example:99999'],
+        ...['me:secret@proxy.example', 'http://me:secret@', 'proxy.example:99999', 'proxy example:3128'],
+      ]) {
+        const message = refusal({ [name]: value });
+        expect(message, value).to.match(new RegExp(`^${name}: its value is invalid: must be the URL of a proxy`));
+        expect(message).not.to.include('secret');
+      }
+    for (const value of [
+      ...['', ' ', 'proxy.example:3128', 'http://proxy.example', 'HTTPS://me:secret@proxy.example:443/'],
+      ...['me:secret@proxy.example:3128', '[fd00::1]:3128'],
+    ])
+      readConfig({ HTTPS_PROXY: value, http_proxy: value });
   });
 
   it('rejects an event store without PostgreSQL', () => {

@@ -20,6 +20,7 @@ import {
 } from '../../auth/sessions.ts';
 import type { RequestContext } from '../../http/context.ts';
 import { originUsed } from '../../http/hosts.ts';
+import type { PublicUrl } from '../../http/public-url.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -104,8 +105,8 @@ function providerOf({ oidc }: Services): OidcProvider {
 }
 
 /** Where the provider sends the browser back to: the console. */
-function redirectUri(context: RequestContext): string {
-  const origin = originUsed(context);
+function redirectUri(context: RequestContext, { publicUrl }: PublicUrl): string {
+  const origin = publicUrl ?? originUsed(context);
   if (origin === undefined) throw invalid('The Host header is not the name of a host.');
   return `${origin}/`;
 }
@@ -125,14 +126,14 @@ const oidcBegin = defineRoute({
   path: '/api/auth/oidc/begin',
   summary: 'Begin a sign-in through the identity provider',
   description:
-    'Returns the address of the provider that the browser goes to, and sets a cookie for ten minutes. The provider sends the browser back to `/` with `code` and `state`.',
+    'Returns the address of the provider that the browser goes to, and sets a cookie for ten minutes. The provider sends the browser back to `/`, below PUBLIC_URL if that is set, with `code` and `state`.',
   access: 'public',
   rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'provider-sign-in',
   refuses: [400, 503],
   responses: { 200: { description: 'Begun', schema: oidcBegun } },
   async handle({ services, context }) {
-    const { url, begun } = await providerOf(services).begin(redirectUri(context));
+    const { url, begun } = await providerOf(services).begin(redirectUri(context, services.settings));
     return { body: { url }, headers: { 'Set-Cookie': begunCookies(services, context, begun) } };
   },
 });
@@ -153,7 +154,7 @@ const oidc = defineRoute({
     const provider = providerOf(services);
     const begun = begunOf(services, context, body.state);
     if (!begun) throw invalid(NOT_BEGUN + (context.secure || !services.settings.cookieSecure ? '' : NO_COOKIE));
-    const profile = await provider.finish(body, redirectUri(context), begun);
+    const profile = await provider.finish(body, redirectUri(context, services.settings), begun);
     const { user, token } = await signInWithOidc(oidcParts(services), command, profile);
     const cookies = [
       sessionCookie(context, token, services.now(), services.settings),

@@ -1,5 +1,6 @@
 /** A number with the events that it was derived from. */
 import type { Derivation } from '../../client/api-types.ts';
+import { BASE } from '../../client/base.ts';
 import { useRights } from '../../client/session.ts';
 import { openUrl } from '../../parts/drawer.tsx';
 import { count } from '../../parts/format.ts';
@@ -34,7 +35,7 @@ export function Evidence({ of, evidence }: { readonly of: string; readonly evide
     <details class="evidence">
       <summary>Evidence</summary>
       <p>
-        {count(found.total)} by the rule <a href="/docs">{found.rule}</a>
+        {count(found.total)} by the rule <a href={`${BASE}/docs`}>{found.rule}</a>
         {found.numbers && `, from ${found.numbers.join(' and ')}`}
         {found.from !== undefined && `: events from position ${count(found.from)} to ${count(found.to ?? 0)}`}
       </p>
