@@ -5,7 +5,7 @@ import { Option } from 'commander';
 import { type Config, PROCESS_ROLES, type ProcessRole, readConfig } from '../config.ts';
 import { type Database, openConfigured } from '../database/database.ts';
 import { createLogger, holdLines, type Logger, traceIds } from '../logging.ts';
-import { tracingSettingsOf } from '../tracing/settings.ts';
+import { type TracingSettings, tracingSettingsOf } from '../tracing/settings.ts';
 
 /** How much longer than SHUTDOWN_TIMEOUT_MS a shutdown may take, ms: an unresponsive store must not block it. */
 const SILENCE_MS = 5_000;
@@ -62,7 +62,12 @@ export function addStart(program: Command): void {
       process.on('SIGTERM', () => end('SIGTERM', 0));
       process.on('SIGINT', () => end('SIGINT', 0));
       const database = await openingDatabase(config, log);
-      const tracing = traces && (await import('../tracing/tracing.ts')).startTracing(traces, log);
+      const startTraces = async (settings: TracingSettings) => {
+        const { startTracing } = await import('../tracing/tracing.ts');
+        const { proxyAgentOf } = await import('../outgoing/proxy.ts');
+        return startTracing(settings, log, proxyAgentOf);
+      };
+      const tracing = traces && (await startTraces(traces));
       const { startService } = await import('../main.ts');
       const service = await startService(config, log, options.role, {
         database: database.opened,
@@ -73,7 +78,9 @@ export function addStart(program: Command): void {
       // Keeps a process without HTTP alive while stores are unavailable: the timers that wait for them do not.
       setInterval(() => undefined, 2 ** 30);
       if (service.url)
-        console.log(`Signalbox is ready at ${service.url} (interactive documentation at ${service.url}/docs)`);
+        console.log(
+          `Signalbox is ready at ${service.url} (interactive documentation at ${config.publicUrl ?? service.url}/docs)`,
+        );
 
       let stopping = false;
       const stop = (reason: string, code: number) => {

@@ -13,6 +13,8 @@ const SAMPLERS = ['always_on', 'always_off', 'traceidratio'].flatMap((name) => [
 
 export interface TracingSettings {
   readonly protocol: Protocol;
+  /** The URL of the collector, without a path of its own for traces. */
+  readonly endpoint: URL;
 }
 
 /** An empty variable counts as unset. */
@@ -38,5 +40,5 @@ export function tracingSettingsOf(env: Env): TracingSettings | undefined {
   if (sampler !== undefined && !SAMPLERS.includes(sampler))
     problems.push(`OTEL_TRACES_SAMPLER: "${sampler}" must be ${SAMPLERS.join(', ')}`);
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
-  return { protocol: protocol as Protocol };
+  return { protocol: protocol as Protocol, endpoint: new URL(value(endpoint) as string) };
 }

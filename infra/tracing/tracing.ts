@@ -4,6 +4,7 @@
  * Spans wait in a bounded queue (OTEL_BSP_MAX_QUEUE_SIZE) and are sent in the background. While no collector responds,
  * further spans are dropped: nothing waits for it.
  */
+import type { Agent } from 'node:http';
 import { hostname } from 'node:os';
 import * as api from '@opentelemetry/api';
 import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http';
@@ -27,7 +28,12 @@ export interface Tracing {
   close(timeoutMs: number): Promise<void>;
 }
 
-export function startTracing({ protocol }: TracingSettings, log: Logger): Tracing {
+/** @param agentOf the agent of requests to a URL, if they go through a proxy */
+export function startTracing(
+  { protocol, endpoint }: TracingSettings,
+  log: Logger,
+  agentOf: (target: URL) => Agent | undefined,
+): Tracing {
   let complainedAt = 0;
   const complain = (message: string, ...rest: unknown[]) => {
     if (Date.now() - complainedAt < REPEAT_LOG_MS) return;
@@ -45,7 +51,9 @@ export function startTracing({ protocol }: TracingSettings, log: Logger): Tracin
     'service.instance.id': `${hostname()}:${process.pid}`,
     // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
   }).merge(detectResources({ detectors: [envDetector] }));
-  const exporter = protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter();
+  const agent = agentOf(endpoint);
+  const sending = agent && { httpAgentOptions: () => agent };
+  const exporter = protocol === 'http/json' ? new JsonExporter(sending) : new ProtobufExporter(sending);
   const provider = new BasicTracerProvider({ resource, spanProcessors: [new BatchSpanProcessor(exporter)] });
   useTracer(tracerOf(provider.getTracer('signalbox', VERSION)));
   return {

@@ -217,6 +217,19 @@ describe('traces', function () {
     await stop();
   });
 
+  it('go through the egress proxy', async () => {
+    collector.sent.splice(0);
+    const base = await start({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example:4318',
+      OTEL_BSP_SCHEDULE_DELAY: '100',
+      HTTP_PROXY: collector.url,
+    });
+    await call(base, 'GET', '/api/agents', undefined, headers);
+    await until('spans reach the proxy', () => collector.sent.length > 0);
+    expect(collector.sent[0]?.path).to.equal('http://collector.example:4318/v1/traces');
+    await stop();
+  });
+
   it('do not delay requests without a collector, and the service stops in time', async () => {
     const nowhere = `http://127.0.0.1:${await freePort()}`;
     const base = await start({
@@ -245,9 +258,12 @@ describe('trace settings', () => {
     expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_TRACES_EXPORTER: 'none' })).to.equal(undefined);
   });
   it('prefer the variables of traces to those of all signals', () => {
-    expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT })).to.deep.equal({ protocol: 'http/protobuf' });
+    expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT })).to.deep.equal({
+      protocol: 'http/protobuf',
+      endpoint: new URL(OTEL_EXPORTER_OTLP_ENDPOINT),
+    });
     const both = { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' };
-    expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, ...both })).to.deep.equal({ protocol: 'http/json' });
+    expect(tracingSettingsOf({ OTEL_EXPORTER_OTLP_ENDPOINT, ...both })).to.have.property('protocol', 'http/json');
   });
   it('report an invalid value with the name of its variable', () => {
     const bad = {
