@@ -79,6 +79,8 @@ export const participantsTable = defineTable(
     workspace_id: 'int',
     conversation: 'text',
     name: 'text',
+    /** The agent that got the newest message to this name in its inbox. */
+    agent_id: 'bigint?',
     /** Number of unread messages to this name. */
     unread: 'bigint',
     /** Id of the first message from or to this name. */
@@ -149,6 +151,7 @@ function sent(message: Message, meta: Metadata): Change[] {
         workspace_id,
         conversation,
         name,
+        agent_id: (name === to ? message.to_agent_id : null) ?? row?.agent_id ?? null,
         unread: (row?.unread ?? 0) + (name === to ? 1 : 0),
         first_id: row?.first_id ?? id,
       })),

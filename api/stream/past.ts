@@ -6,9 +6,8 @@
 import { settingValues } from '../../queries/admin/settings.ts';
 import { keyIssued } from '../../queries/agents/keys.ts';
 import { positionBefore } from '../../queries/monitoring/activities.ts';
+import { nameSinceOf } from '../../queries/monitoring/notifications.ts';
 import type { Reads } from '../../queries/reads.ts';
-import type { EventStore } from '../../shared/event-store.ts';
-import { userStream } from '../../shared/events/auth/users.ts';
 import type { Identity } from '../../shared/identity.ts';
 import { BEGINNING, type Position } from '../../shared/ports/event-log.ts';
 import { DAY, seconds } from '../../shared/time.ts';
@@ -33,14 +32,12 @@ export async function pastOf(
     reads,
     settings,
     now,
-    store,
   }: {
     readonly reads: Reads;
     readonly settings: ApiSettings;
     readonly now: () => number;
-    readonly store: Pick<EventStore, 'log'>;
   },
-  { role, kind, id, workspace }: Identity,
+  { role, kind, id, workspace, agentName, username }: Identity,
 ): Promise<Past | undefined> {
   if (role === 'admin') return undefined;
   const days = Number((await settingValues(reads, settings, [SETTING]))[SETTING]);
@@ -52,12 +49,6 @@ export async function pastOf(
     after: Math.max(key?.position ?? BEGINNING, old),
     notBefore,
     from: Math.max(notBefore, (key?.at ?? 0) * 1_000),
-    ownAfter: kind === 'user' ? await beginningOf(store, userStream(id)) : BEGINNING,
+    ownAfter: await nameSinceOf(reads, workspace, agentName ?? username),
   };
-}
-
-/** The position of the first event of a stream. */
-async function beginningOf({ log }: Pick<EventStore, 'log'>, stream: string): Promise<Position> {
-  for await (const [first] of log.readStream(stream, { limit: 1 })) return first?.position ?? BEGINNING;
-  return BEGINNING;
 }

@@ -12,6 +12,7 @@ import {
   notificationsDelivered,
   notificationsRead,
 } from '../../shared/events/monitoring/notifications.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
 import { seconds } from '../../shared/time.ts';
 import {
   type Change,
@@ -63,13 +64,19 @@ export const notificationsTable = defineTable(
 /** The latest user or agent to have a name. The row stays when the name becomes free, and the next owner replaces it. */
 export const nameOwnersTable = defineTable(
   'name_owners',
-  { workspace_id: 'int', name: 'text', owner: 'text' },
+  {
+    workspace_id: 'int',
+    name: 'text',
+    owner: 'text',
+    /** Position of the event that gave the name to this owner. */
+    since: 'bigint',
+  },
   { key: ['workspace_id', 'name'] },
 );
 
-const named = (workspace_id: number, name: string, owner: string): Change =>
+const named = (workspace_id: number, name: string, owner: string, since: Position): Change =>
   change(nameOwnersTable, { workspace_id, name }, (row) =>
-    row?.owner === owner ? row : { workspace_id, name, owner },
+    row?.owner === owner ? row : { workspace_id, name, owner, since },
   );
 
 /** Number of notifications, and of unread and delivered ones. */
@@ -145,12 +152,18 @@ export const notificationsProjection = defineProjection({
     type !== agentDetailsChanged.type ||
     (data as EventOf<typeof agentDetailsChanged>['data']).changes.name !== undefined,
   handlers: [
-    on(userCreated, ({ data }) => [named(data.workspace, data.username, `user:${data.user_id}`)]),
-    on(userMoved, ({ data }) => [named(data.workspace, data.username, `user:${data.user_id}`)]),
-    on(userTransferred, ({ data }) => [named(data.workspace, data.username, `user:${data.user_id}`)]),
-    on(agentRegistered, ({ data, meta }) => [named(meta.workspace, data.name, `agent:${data.agent_id}`)]),
-    on(agentDetailsChanged, ({ data, meta }) =>
-      data.changes.name === undefined ? [] : [named(meta.workspace, data.changes.name, `agent:${data.agent_id}`)],
+    on(userCreated, ({ data, position }) => [named(data.workspace, data.username, `user:${data.user_id}`, position)]),
+    on(userMoved, ({ data, position }) => [named(data.workspace, data.username, `user:${data.user_id}`, position)]),
+    on(userTransferred, ({ data, position }) => [
+      named(data.workspace, data.username, `user:${data.user_id}`, position),
+    ]),
+    on(agentRegistered, ({ data, meta, position }) => [
+      named(meta.workspace, data.name, `agent:${data.agent_id}`, position),
+    ]),
+    on(agentDetailsChanged, ({ data, meta, position }) =>
+      data.changes.name === undefined
+        ? []
+        : [named(meta.workspace, data.changes.name, `agent:${data.agent_id}`, position)],
     ),
     ...raised,
     on(notificationsRead, ({ data, meta }) =>

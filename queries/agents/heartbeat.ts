@@ -12,6 +12,7 @@ import type { TaskView } from '../../shared/identity.ts';
 import type { Freshness } from '../../shared/ports/read-models.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import { createKept } from '../kept.ts';
+import { nameSince } from '../monitoring/notifications.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { tasksOf, workItemOf } from '../tasks/assignments.ts';
 import { TASK_MODELS } from '../tasks/tasks.ts';
@@ -40,7 +41,7 @@ export interface Inbox {
 /** Read models from which an inbox is built. */
 const INBOX_MODELS = [notificationsProjection.name, chatProjection.name, ...TASK_MODELS];
 
-/** Activities that an agent is shown if they mention it. All of them are about tasks. */
+/** Activities that an agent is shown if they mention it since it has its name. All of them are about tasks. */
 const URGENT = ['task_created', 'task_assigned', 'high_priority_alert'];
 const URGENT_FOR = 4 * HOUR;
 
@@ -71,6 +72,7 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
         SELECT * FROM ${tableOf(reads, activitiesProjection, 'activities')} d
         WHERE workspace_id = a.workspace_id AND type IN (${sql.join(URGENT)}) AND created_at > ${now - URGENT_FOR}
           AND strpos(description, a.name) > 0 AND ${activitySeen(reads, view, 'd')}
+          AND position >= coalesce(${nameSince(reads, view.workspace, sql.ref('a.name'))}, 0)
         ORDER BY position DESC LIMIT 5
       ) x
     ) u,

@@ -1,5 +1,5 @@
 /** Notifications: the list of a recipient, pending deliveries, and their state. */
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { usersProjection } from '../../projections/auth/users.ts';
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
@@ -11,6 +11,7 @@ import type {
 import { NOTIFIER, type NotificationRecord } from '../../shared/events/monitoring/notifications.ts';
 import type { Recipient, TaskView } from '../../shared/identity.ts';
 import { withName } from '../../shared/names.ts';
+import { BEGINNING, type Position } from '../../shared/ports/event-log.ts';
 import type { RecordPlace } from '../../shared/ports/read-models.ts';
 import { type DisplayNames, PEOPLE_MODELS } from '../names.ts';
 import { inWorkspace, prepared, type Reads, tableOf, tables } from '../reads.ts';
@@ -33,6 +34,18 @@ const own = (reads: Reads) => tables(reads, notificationsProjection);
 const all = (reads: Reads, workspace: number) =>
   inWorkspace(reads, notificationsProjection, 'notifications', workspace);
 const ids = (rows: readonly { readonly id: number }[]): number[] => rows.map(({ id }) => id);
+
+/** The position since which the latest owner of a name has it, as SQL; null if no user or agent had it. */
+export const nameSince = (reads: Reads, workspace: number, name: RawBuilder<unknown>): RawBuilder<Position | null> =>
+  sql`(SELECT since FROM ${tableOf(reads, notificationsProjection, 'name_owners')} owned
+    WHERE owned.workspace_id = ${workspace} AND owned.name = ${name})`;
+
+/** The same as a value; 0 if no user or agent had the name. */
+export async function nameSinceOf(reads: Reads, workspace: number, name: string): Promise<Position> {
+  const { rows } = await sql<{ since: Position | null }>`
+    SELECT ${nameSince(reads, workspace, sql`${name}`)} AS since`.execute(reads.db);
+  return Number(rows[0]?.since ?? BEGINNING);
+}
 
 /** A notification as JSON, from row `n`, and the user whose name begins or ends one of its texts. */
 const NOTIFICATION_JSON = `'by_key', n.by_key, 'by_name', n.by_name, 'id', n.id, 'recipient', n.recipient, 'type', n.type, 'title', n.title, 'message', n.message,

@@ -89,7 +89,11 @@ export const notificationSeen = ({ agent }: TaskView, row: string): Condition =>
  */
 export function messageSeen({ agent }: TaskView, row: string): Condition {
   if (agent === null) return EVERYTHING;
-  return sql<boolean>`(${sql.ref(`${row}.from_agent`)} <> ${NOTIFIER} OR ${sql.ref(`${row}.to_agent`)} = ${agent.name})`;
+  const own =
+    agent.id === null
+      ? sql`${sql.ref(`${row}.to_agent`)} = ${agent.name}`
+      : sql`${sql.ref(`${row}.to_agent_id`)} = ${agent.id}`;
+  return sql<boolean>`(${sql.ref(`${row}.from_agent`)} <> ${NOTIFIER} OR ${own})`;
 }
 
 /**
@@ -100,10 +104,12 @@ export function messageSeen({ agent }: TaskView, row: string): Condition {
 export function conversationSeen(reads: Reads, view: TaskView, row: string): Condition {
   const { workspace, agent } = view;
   if (agent === null) return EVERYTHING;
-  const has = (name: string) => sql`EXISTS (
+  const has = (participant: Condition) => sql`EXISTS (
     SELECT FROM ${tableOf(reads, chatProjection, 'participants')} within WHERE within.workspace_id = ${workspace}
-      AND within.conversation = ${sql.ref(`${row}.conversation`)} AND within.name = ${name})`;
-  return sql<boolean>`(NOT starts_with(${sql.ref(`${row}.conversation`)}, 'a2a:') OR NOT ${has(NOTIFIER)} OR ${has(agent.name)})`;
+      AND within.conversation = ${sql.ref(`${row}.conversation`)} AND ${participant})`;
+  const named = (name: string) => sql<boolean>`within.name = ${name}`;
+  const own = agent.id === null ? named(agent.name) : sql<boolean>`within.agent_id = ${agent.id}`;
+  return sql<boolean>`(NOT starts_with(${sql.ref(`${row}.conversation`)}, 'a2a:') OR NOT ${has(named(NOTIFIER))} OR ${has(own)})`;
 }
 
 /**

@@ -159,6 +159,49 @@ describe('A name that comes to another owner', function () {
     expect(marked.markedAsRead).to.equal(0);
   });
 
+  it('shows an agent no message that was delivered to the former agent of the name, wherever messages are shown', async () => {
+    const made = async () => bodyOf(await ask('POST', '/api/agents', { name: 'next', role: 'x' }), 201).agent.id;
+    const first = await made();
+    const former = await world.makeKey(first, ['viewer', 'agent:self']);
+    await notify('next');
+    bodyOf(await ask('POST', '/api/notifications/deliver', { agent_filter: 'next' }));
+    const SHOWN = ['/api/chat/conversations', '/api/chat/messages', '/api/agents/comms', '/api/search?q=owner'];
+    const delivered = (one: unknown) => JSON.stringify(one).includes('🔔');
+    for (const path of SHOWN.slice(0, 3))
+      expect(delivered(bodyOf(await ask('GET', path, undefined, former))), `own, ${path}`).to.equal(true);
+    bodyOf(await ask('PUT', `/api/agents/${first}`, { name: 'moved-on' }));
+    for (const path of SHOWN.slice(0, 3))
+      expect(delivered(bodyOf(await ask('GET', path, undefined, former))), `own when renamed, ${path}`).to.equal(true);
+    const second = await made();
+    const key = await world.makeKey(second, ['viewer', 'agent:self']);
+    for (const path of SHOWN)
+      expect(delivered(bodyOf(await ask('GET', path, undefined, key))), `of another, ${path}`).to.equal(false);
+    expect(JSON.stringify(bodyOf(await ask('GET', '/api/chat/conversations', undefined, key)))).not.to.include(
+      'a2a:next:system',
+    );
+  });
+
+  it('shows an agent in the stream no notifications for the agent that had its name before it was renamed', async () => {
+    const made = async (name: string) => bodyOf(await ask('POST', '/api/agents', { name, role: 'x' }), 201).agent.id;
+    const first = await made('crown');
+    const late = await made('late');
+    const key = await world.makeKey(late, ['viewer', 'agent:self']);
+    const since = await head();
+    await notify('crown');
+    bodyOf(await ask('DELETE', `/api/agents/${first}`));
+    bodyOf(await ask('PUT', `/api/agents/${late}`, { name: 'crown' }));
+    bodyOf(await ask('POST', '/api/chat/messages', { content: 'for the second owner', recipient: 'crown' }), 201);
+    const stream = await openStream(`${world.url}/api/events?since=${since}`, { 'x-api-key': key });
+    try {
+      const mine = () => stream.frames.filter(({ type }) => type === 'notification.created');
+      await stream.until(() => mine().length > 0);
+      expect(mine().map(({ data }) => data.message)).to.have.length(1);
+      expect(JSON.stringify(mine())).to.include('second owner').and.not.include('first owner');
+    } finally {
+      await stream.close();
+    }
+  });
+
   it('and the past shows what was deleted since to admins only, as far back as the stream goes for others', async () => {
     const viewer = await world.makeSession({ username: 'vic', role: 'viewer' });
     const operator = await world.makeSession({ username: 'oto', role: 'operator' });

@@ -115,8 +115,8 @@ describe('projection chat', () => {
     ]);
     const place = { workspace_id: 1, conversation: 'chat:1' };
     expect(participants).to.deep.equal([
-      { ...place, name: 'admin', unread: 1, first_id: 1, position: 3 },
-      { ...place, name: 'ada', unread: 1, first_id: 1, position: 1 },
+      { ...place, name: 'admin', agent_id: null, unread: 1, first_id: 1, position: 3 },
+      { ...place, name: 'ada', agent_id: null, unread: 1, first_id: 1, position: 1 },
     ]);
     expect(message_totals).to.deep.equal([{ workspace_id: 1, messages: 3, position: 3 }]);
   });
@@ -151,6 +151,15 @@ describe('projection chat', () => {
     const events = eventsOf([said(1, 'ada'), said(2, 'ada', { to_agent_id: 3 })]);
     expect(rowsAfter(chatProjection, events).message_edges).to.deep.equal([
       { workspace_id: 1, from_agent: 'admin', to_agent: 'ada', count: 1, last_message_at: time(2), position: 2 },
+    ]);
+  });
+
+  it('keeps the agent that got the newest message to a name', () => {
+    const events = eventsOf([said(1, 'ada', { to_agent_id: 3 }), said(2, 'ada', { to_agent_id: 7 }), said(3, 'ada')]);
+    const { participants } = rowsAfter(chatProjection, events);
+    expect(participants.map(({ name, agent_id }) => [name, agent_id])).to.deep.equal([
+      ['admin', null],
+      ['ada', 7],
     ]);
   });
 });

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { projections } from '../../../projections/index.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
+import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { createInboxes, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
@@ -89,6 +90,31 @@ describe('heartbeat queries', () => {
     expect((await inboxOf(models.reads, allTasks(1), { id: 2, name: 'system' }, NOW)).until).to.equal(
       Number.MAX_SAFE_INTEGER,
     );
+  });
+
+  it('return no urgent activities from before the agent had its name', async () => {
+    const since = (position: number) =>
+      models.query(
+        `UPDATE ${schemaOf(notificationsProjection)}.name_owners SET since = $1 WHERE workspace_id = 1 AND name = 'ada'`,
+        [position],
+      );
+    try {
+      for (const [position, ids] of [
+        [101, [102, 101]],
+        [102, [102]],
+        [103, undefined],
+      ] as const) {
+        await since(position);
+        const { workItems } = await inboxOf(models.reads, allTasks(1), ADA, NOW);
+        const urgent = workItems.find(({ type }) => type === 'urgent_activities');
+        expect(
+          urgent?.items.map(({ id }) => id),
+          `since ${position}`,
+        ).to.deep.equal(ids);
+      }
+    } finally {
+      await since(1);
+    }
   });
 
   it('return the number of unread notifications and the newest five', async () => {
