@@ -1405,6 +1405,7 @@ export interface Api {
               {
                 readonly status: 'approved' | 'rejected';
                 readonly reviewer: string;
+                readonly reviewed_by: ReviewedBy;
                 readonly created_at: number;
               } | null
             >
@@ -1420,7 +1421,13 @@ export interface Api {
       readonly status: 'approved' | 'rejected';
       readonly notes: string;
     };
-    readonly response: { readonly success: true; readonly id: number };
+    readonly response: {
+      readonly success: true;
+      readonly id: number;
+      readonly reviewer: string;
+      readonly opens_gate: boolean;
+      readonly message?: string;
+    };
   };
   readonly 'GET /api/webhooks': {
     readonly query: { readonly as_of?: string };
@@ -3348,7 +3355,7 @@ export type Caller = {
   readonly username: string;
   readonly display_name: string;
   readonly role: 'viewer' | 'operator' | 'admin';
-  readonly provider: 'local' | 'google' | 'oidc';
+  readonly provider: 'local' | 'google' | 'oidc' | 'proxy';
   readonly email: string | null;
   readonly avatar_url: string | null;
   readonly is_approved?: 0 | 1;
@@ -3580,6 +3587,7 @@ export type HistoryEntry = {
   readonly at: number;
   readonly type: string;
   readonly actor: string;
+  readonly reviewed_by?: ReviewedBy;
   readonly actor_type: string;
   readonly description: string;
   readonly changes: Readonly<Record<string, { readonly from: unknown; readonly to: unknown }>>;
@@ -3880,6 +3888,7 @@ export type QualityReview = {
   readonly id: number;
   readonly task_id: number;
   readonly reviewer: string;
+  readonly reviewed_by: ReviewedBy;
   readonly status: 'approved' | 'rejected';
   readonly notes: string;
   readonly created_at: number;
@@ -3936,6 +3945,12 @@ export type RecordChange = {
   readonly change: 'added' | 'removed' | 'changed';
   readonly fields: Readonly<Record<string, { readonly before: unknown; readonly after: unknown }>>;
   readonly events: readonly string[];
+};
+
+export type ReviewedBy = {
+  readonly id: number;
+  readonly name: string;
+  readonly kind: 'user' | 'agent' | 'api' | 'system' | 'anonymous';
 };
 
 export type ScheduledTask = {
@@ -4214,7 +4229,7 @@ export type User = {
   readonly username: string;
   readonly display_name: string;
   readonly role: 'viewer' | 'operator' | 'admin';
-  readonly provider: 'local' | 'google' | 'oidc';
+  readonly provider: 'local' | 'google' | 'oidc' | 'proxy';
   readonly email: string | null;
   readonly avatar_url: string | null;
   readonly is_approved: 0 | 1;

@@ -28,7 +28,7 @@ export function createProxyUsers(
         commands,
         { origin: { ...origin, actor: systemActor('proxy') } },
         credentials,
-        { ...NEW_USER, username, display_name: username, role, source: 'proxy' },
+        { ...NEW_USER, username, display_name: username, role, provider: 'proxy', source: 'proxy' },
         null,
       );
       log.info({ username, role }, 'created a user named by the proxy');

@@ -9,6 +9,7 @@ import {
   userSignedIn,
   userSignedOut,
 } from '../../shared/events/auth/sign-in.ts';
+import { mayHavePassword } from '../../shared/events/auth/users.ts';
 import type { GoogleProfile } from '../../shared/ports/auth/google.ts';
 import type { Credentials } from '../../shared/ports/credentials.ts';
 import { seconds } from '../../shared/time.ts';
@@ -55,10 +56,11 @@ async function refusalOf(
   user: FoundUser | undefined,
   password: string,
 ): Promise<SignInFailure | undefined> {
-  const allowed = user?.provider === 'local' && user.is_approved;
+  const allowed = user !== undefined && mayHavePassword(user.provider) && user.is_approved;
   const right = await credentials.verifyPassword(allowed ? user.credential_id : null, password);
   if (!user) return 'user_not_found';
-  if (user.provider !== 'local') return 'wrong_provider';
+  if (!mayHavePassword(user.provider) || (user.provider === 'proxy' && user.credential_id === null))
+    return 'wrong_provider';
   if (!user.is_approved) return 'not_approved';
   return right ? undefined : 'invalid_password';
 }

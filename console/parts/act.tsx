@@ -6,6 +6,9 @@ import { type Asked, type Call, CallError, call, type ResponseOf } from '../clie
 import { useAsOf } from '../client/moment.ts';
 import { refreshAll } from '../client/reads.ts';
 import { Failure } from './basic.tsx';
+import { type ChangeField, changedText, changesOf, type Field, shownValue, type Values, valuesOf } from './values.ts';
+
+export type { Field, Values } from './values.ts';
 
 /** Announces the result of an action at the bottom of the window and to screen readers. */
 let announce: (text: string) => void = () => undefined;
@@ -17,7 +20,8 @@ export function Announcer() {
     announce = (said) => {
       clearTimeout(timer);
       setText(said);
-      timer = setTimeout(() => setText(''), 5_000);
+      // Long sentences take longer to read.
+      timer = setTimeout(() => setText(''), Math.max(5_000, said.length * 90));
     };
     return () => clearTimeout(timer);
   }, []);
@@ -132,34 +136,6 @@ export function Dialog({
   );
 }
 
-export interface Field {
-  readonly name: string;
-  readonly label: string;
-  readonly type?: 'text' | 'password' | 'number' | 'email' | 'url' | 'area' | 'json' | 'check';
-  readonly value?: string | number | boolean | null;
-  readonly options?: readonly (string | readonly [value: string, text: string])[];
-  readonly required?: boolean;
-  readonly hint?: string;
-  readonly min?: number;
-  /** Autocomplete value for the browser. */
-  readonly complete?: 'username' | 'current-password';
-}
-
-export type Values = Record<string, unknown>;
-
-function fieldValue({ name, type, label }: Field, data: FormData): unknown {
-  if (type === 'check') return data.get(name) !== null;
-  const text = String(data.get(name) ?? '');
-  if (text === '') return undefined;
-  if (type === 'number') return Number(text);
-  if (type !== 'json') return type === 'password' ? text : text.trim();
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new CallError(`${label} is not valid JSON.`, { status: 0 });
-  }
-}
-
 interface FormProps {
   readonly fields: readonly Field[];
   readonly submit: string;
@@ -167,16 +143,53 @@ interface FormProps {
   readonly close?: () => void;
 }
 
-export function Form({ fields, submit, send, close }: FormProps) {
+/** A form for something new: fields that are empty are not sent. */
+export const Form = ({ send, ...props }: FormProps) => (
+  <Fields {...props} submitted={(fields, data) => send(valuesOf(fields, data))} />
+);
+
+interface ChangeFormProps {
+  readonly fields: readonly ChangeField[];
+  /** Is sent only what differs from the record. */
+  readonly send: (changes: Values) => Promise<unknown>;
+  readonly close?: () => void;
+}
+
+/** A form that changes a record. It sends the fields that were changed, and says which these were. */
+export const ChangeForm = ({ send, ...props }: ChangeFormProps) => (
+  <Fields
+    {...props}
+    submit="Save"
+    submitted={async (fields, data) => {
+      const { values, labels } = changesOf(fields, data);
+      if (labels.length > 0) await send(values);
+      say(changedText(labels));
+    }}
+  />
+);
+
+interface FieldsProps<F extends Field> {
+  readonly fields: readonly F[];
+  readonly submit: string;
+  /** @param fields with the values that they had when the form was opened */
+  readonly submitted: (fields: readonly F[], data: FormData) => Promise<unknown>;
+  readonly close?: (() => void) | undefined;
+}
+
+function Fields<F extends Field>({ fields, submit, submitted, close }: FieldsProps<F>) {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<CallError>();
+  // Live data goes on changing the record behind an open form; it must not change what was chosen in the form.
+  const [opened] = useState(fields);
+  const kept = fields.map((field) => {
+    const { value } = opened.find(({ name }) => name === field.name) ?? field;
+    return value === undefined ? field : { ...field, value };
+  });
   const onSubmit = async (form: HTMLFormElement) => {
     setBusy(true);
     setError(undefined);
     try {
-      const data = new FormData(form);
-      const values = Object.fromEntries(fields.map((field) => [field.name, fieldValue(field, data)]));
-      await send(values);
+      await submitted(kept, new FormData(form));
       close?.();
     } catch (reason) {
       if (!(reason instanceof CallError)) throw reason;
@@ -193,7 +206,7 @@ export function Form({ fields, submit, send, close }: FormProps) {
         background(onSubmit(event.currentTarget));
       }}
     >
-      {fields.map((field) => (
+      {kept.map((field) => (
         <Input key={field.name} field={field} />
       ))}
       {error && <Failure error={error} />}
@@ -211,6 +224,13 @@ export function Form({ fields, submit, send, close }: FormProps) {
   );
 }
 
+/** The options of a field; what the record has is among them, so that saving does not change it unseen. */
+function optionsOf({ options = [], ...field }: Field): readonly (readonly [value: string, text: string])[] {
+  const pairs = options.map((one) => (typeof one === 'string' ? ([one, one.replaceAll('_', ' ')] as const) : one));
+  const value = shownValue(field);
+  return field.value === undefined || pairs.some(([key]) => key === value) ? pairs : [[value, value], ...pairs];
+}
+
 function Input({ field }: { readonly field: Field }) {
   const { name, label, type = 'text', value, options, required = false, hint, min } = field;
   const id = useId();
@@ -221,7 +241,7 @@ function Input({ field }: { readonly field: Field }) {
         <input type="checkbox" name={name} defaultChecked={value === true} /> {label}
       </label>
     );
-  const text = value === null || value === undefined ? '' : String(value);
+  const text = shownValue(field);
   return (
     <div class="field">
       <label for={id}>
@@ -229,15 +249,12 @@ function Input({ field }: { readonly field: Field }) {
         {!required && <span class="dim"> (optional)</span>}
       </label>
       {options ? (
-        <select {...common} defaultValue={text}>
-          {options.map((one) => {
-            const [key, shown] = typeof one === 'string' ? [one, one.replaceAll('_', ' ')] : one;
-            return (
-              <option key={key} value={key} selected={key === text}>
-                {shown}
-              </option>
-            );
-          })}
+        <select {...common}>
+          {optionsOf(field).map(([key, shown]) => (
+            <option key={key} value={key} selected={key === text}>
+              {shown}
+            </option>
+          ))}
         </select>
       ) : type === 'area' || type === 'json' ? (
         <textarea {...common} rows={type === 'json' ? 8 : 4} defaultValue={text} spellcheck={type !== 'json'} />
@@ -260,26 +277,48 @@ function Input({ field }: { readonly field: Field }) {
   );
 }
 
-/** A button that opens a form. */
-export function FormButton({
-  text,
-  title,
-  main = false,
-  ...form
-}: Omit<FormProps, 'close'> & { readonly text: string; readonly title: string; readonly main?: boolean }) {
+interface OpenerProps {
+  readonly text: string;
+  readonly title: string;
+  readonly main?: boolean;
+  readonly children: (close: () => void) => ComponentChildren;
+}
+
+/** A button that opens a dialog. It is not offered in the past, which cannot be changed. */
+function Opener({ text, title, main = false, children }: OpenerProps) {
   const isPast = useAsOf() !== undefined;
   const [open, setOpen] = useState(false);
   if (isPast) return null;
+  const close = () => setOpen(false);
   return (
     <>
       <button type="button" class={main ? 'main' : ''} onClick={() => setOpen(true)}>
         {text}
       </button>
       {open && (
-        <Dialog title={title} close={() => setOpen(false)}>
-          <Form {...form} close={() => setOpen(false)} />
+        <Dialog title={title} close={close}>
+          {children(close)}
         </Dialog>
       )}
     </>
   );
 }
+
+/** A button that opens a form. */
+export const FormButton = ({
+  text,
+  title,
+  main,
+  ...form
+}: Omit<FormProps, 'close'> & Omit<OpenerProps, 'children'>) => (
+  <Opener text={text} title={title} main={main}>
+    {(close) => <Form {...form} close={close} />}
+  </Opener>
+);
+
+/** A button that opens a form which changes a record. */
+export const ChangeButton = ({ title, ...form }: Omit<ChangeFormProps, 'close'> & { readonly title: string }) => (
+  <Opener text="Change" title={title}>
+    {(close) => <ChangeForm {...form} close={close} />}
+  </Opener>
+);

@@ -8,11 +8,12 @@ import { signOut, useRights } from '../client/session.ts';
 import { useStore } from '../client/store.ts';
 import { lastHeard, link } from '../client/stream.ts';
 import { Register } from '../register/register.tsx';
-import { Act, Announcer, Dialog, Form, write } from './act.tsx';
+import { Act, Announcer, ChangeForm, Dialog, write } from './act.tsx';
 import { State } from './basic.tsx';
 import { time } from './format.ts';
 import { PauseNote } from './pause.tsx';
 import { Search } from './search.tsx';
+import type { ChangeField } from './values.ts';
 
 export interface Room {
   readonly path: string;
@@ -163,6 +164,19 @@ function Connection() {
   );
 }
 
+const PASSWORD_FIELDS = [
+  { name: 'current_password', label: 'Current password', type: 'password', hint: 'Needed only for a new password.' },
+  {
+    name: 'new_password',
+    label: 'New password',
+    type: 'password',
+    hint: 'At least 8 characters. Other sessions end.',
+  },
+] as const satisfies readonly ChangeField[];
+
+/** The names of other users are those that their provider has. */
+const NAMED_HERE: readonly string[] = ['local', 'proxy'];
+
 function Account({ close }: { readonly close: () => void }) {
   const { me } = useRights();
   return (
@@ -173,25 +187,13 @@ function Account({ close }: { readonly close: () => void }) {
         </span>
         <Act act={signOut}>Sign out</Act>
       </div>
-      {me.provider === 'local' && me.id > 0 && (
-        <Form
+      {me.id > 0 && NAMED_HERE.includes(me.provider) && (
+        <ChangeForm
           fields={[
-            { name: 'display_name', label: 'Display name', value: me.display_name },
-            {
-              name: 'current_password',
-              label: 'Current password',
-              type: 'password',
-              hint: 'Needed only for a new password.',
-            },
-            {
-              name: 'new_password',
-              label: 'New password',
-              type: 'password',
-              hint: 'At least 8 characters. Other sessions end.',
-            },
+            { name: 'display_name', label: 'Display name', value: me.display_name, required: true },
+            ...(me.provider === 'local' ? PASSWORD_FIELDS : []),
           ]}
-          submit="Save"
-          send={(body) => write('PATCH /api/auth/me', { body }, 'Saved.')}
+          send={(body) => write('PATCH /api/auth/me', { body })}
           close={close}
         />
       )}

@@ -6,10 +6,11 @@ import type { ResponseOf } from '../client/client.ts';
 import { call } from '../client/client.ts';
 import { useRead } from '../client/reads.ts';
 import { useRights } from '../client/session.ts';
-import { Act, Dialog, type Field, Form, FormButton, type Values, write } from '../parts/act.tsx';
+import { Act, ChangeButton, Dialog, Form, FormButton, type Values, write } from '../parts/act.tsx';
 import { Page, Panel, Seconds, Shown, State, Table } from '../parts/basic.tsx';
 import { count, duration, words } from '../parts/format.ts';
 import { recordUrl } from '../parts/record.tsx';
+import type { ChangeField } from '../parts/values.ts';
 
 const OPERATORS = [
   'equals',
@@ -22,9 +23,9 @@ const OPERATORS = [
   'age_minutes_above',
 ] as const;
 
-const fieldsOf = (rule?: AlertRule): readonly Field[] => [
+const fieldsOf = (rule?: AlertRule): readonly ChangeField[] => [
   { name: 'name', label: 'Name', required: true, value: rule?.name },
-  { name: 'description', label: 'What to do when it triggers', type: 'area', value: rule?.description },
+  { name: 'description', label: 'What to do when it triggers', type: 'area', value: rule?.description, emptied: null },
   {
     name: 'entity_type',
     label: 'Watches',
@@ -45,6 +46,7 @@ const fieldsOf = (rule?: AlertRule): readonly Field[] => [
     name: 'cooldown_minutes',
     label: 'Minutes between two triggers',
     type: 'number',
+    required: true,
     min: 0,
     value: rule?.cooldown_minutes ?? 60,
   },
@@ -124,12 +126,10 @@ export function Alerts() {
                       <button type="button" onClick={() => setParams({ backtest: rule.id })}>
                         Backtest
                       </button>
-                      <FormButton
-                        text="Change"
+                      <ChangeButton
                         title="Change the rule"
-                        submit="Save"
                         fields={fieldsOf(rule)}
-                        send={(body) => write('PUT /api/alerts', { body: { ...body, id: rule.id } }, 'Saved.')}
+                        send={(body) => write('PUT /api/alerts', { body: { ...body, id: rule.id } })}
                       />
                       <Act act={() => write('PUT /api/alerts', { body: { id: rule.id, enabled: !rule.enabled } })}>
                         {rule.enabled ? 'Switch off' : 'Switch on'}

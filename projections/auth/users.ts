@@ -9,6 +9,8 @@ import { personErased } from '../../shared/events/auth/people.ts';
 import { userSignedIn } from '../../shared/events/auth/sign-in.ts';
 import {
   googleDisconnected,
+  mayHavePassword,
+  type Provider,
   userCreated,
   userDeleted,
   userMoved,
@@ -77,8 +79,8 @@ export const deletedUsersTable = defineTable(
 export const firstUserTable = defineTable('first_user', { one: 'int', user_id: 'bigint' }, { key: ['one'] });
 
 /** How a user signs in: the part of the mark that changes with it. */
-const signsInBy = (provider: string, credentialId: string | null): string | null =>
-  provider === 'local' ? credentialId : provider;
+const signsInBy = (provider: Provider, credentialId: string | null): string | null =>
+  mayHavePassword(provider) ? credentialId : provider;
 
 const markOf = (credential: string | null, event: { readonly meta: { readonly number: number } }): string =>
   `${credential ?? 'none'}.${event.meta.number}`;

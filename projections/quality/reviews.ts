@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type QualityReview, qualityReviewSchema } from '../../shared/contract/quality/reviews.ts';
 import type { DomainEvent, EventOf } from '../../shared/events/define.ts';
-import { GATEKEEPER, taskReviewed } from '../../shared/events/quality/reviews.ts';
+import { GATEKEEPER, reviewedBy, taskReviewed } from '../../shared/events/quality/reviews.ts';
 import { taskVerdictGiven } from '../../shared/events/quality/verdicts.ts';
 import { taskDeleted } from '../../shared/events/tasks/tasks.ts';
 import { seconds } from '../../shared/time.ts';
@@ -41,6 +41,7 @@ function reviewed(event: Reviewed) {
     id: data.review_id,
     task_id: data.task_id,
     reviewer: data.reviewer,
+    reviewed_by: reviewedBy(event),
     status: data.status,
     notes: data.notes,
     created_at: seconds(meta.at),

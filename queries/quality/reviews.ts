@@ -34,10 +34,9 @@ export async function latestReviews(reads: Reads, view: TaskView, taskIds: reado
   return Object.fromEntries(
     taskIds.map((id) => {
       const review = found.get(id);
-      return [
-        String(id),
-        review ? { status: review.status, reviewer: review.reviewer, created_at: review.created_at } : null,
-      ];
+      if (!review) return [String(id), null];
+      const { status, reviewer, reviewed_by, created_at } = review;
+      return [String(id), { status, reviewer, reviewed_by, created_at }];
     }),
   );
 }

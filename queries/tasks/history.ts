@@ -6,6 +6,7 @@ import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { notificationOf } from '../../shared/events/monitoring/notifications.ts';
+import { reviewedBy } from '../../shared/events/quality/reviews.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import { seconds } from '../../shared/time.ts';
 
@@ -40,6 +41,7 @@ function entryOf(event: DomainEvent): HistoryEntry {
     at: seconds(meta.at),
     type,
     actor: activity?.actor ?? meta.actor.name,
+    ...('review_id' in data && { reviewed_by: reviewedBy(event) }),
     actor_type: meta.actor.type,
     description: activity?.description ?? notified ?? definition?.doc ?? type,
     changes: changesOf(event),

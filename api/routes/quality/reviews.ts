@@ -73,6 +73,9 @@ function reviewerOf(identity: Identity, asked: string | undefined): string {
   );
 }
 
+const NO_GATE =
+  'Your approval is recorded, and the task stays as it is: only an approval by an admin, or with the API key of the deployment, makes a task done.';
+
 /** Refuses an agent's review of its own work. @throws AppError 403 */
 const reviewAccess =
   ({ kind, agentName, agentId }: Identity) =>
@@ -87,7 +90,7 @@ const review = defineRoute({
   path: '/api/quality-review',
   summary: 'Approve a task, or send it back to work',
   mcp: { tool: 'review_task', takes: ['taskId', 'status', 'notes', 'reviewer'] },
-  description: `An approval by an admin, or with the API key of the deployment, makes the task done; without \`reviewer\` it is one by \`${GATEKEEPER}\`, which all other ways into \`done\` ask for. Approvals by other callers are kept and shown, under their own names, and change nothing else. A rejection sends the task back to work. With the key of an agent, \`reviewer\` is the agent; it cannot review tasks that are assigned to it.`,
+  description: `An approval by an admin, or with the API key of the deployment, makes the task done; without \`reviewer\` it is one by \`${GATEKEEPER}\`, which all other ways into \`done\` ask for. Approvals by other callers are kept and shown, under their own names, and change nothing else; \`message\` says so. Each review names the caller in \`reviewed_by\`. A rejection sends the task back to work. With the key of an agent, \`reviewer\` is the agent; it cannot review tasks that are assigned to it.`,
   access: 'operator',
   rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'screened' },
   body: contract.qualityReviewBody,
@@ -96,11 +99,14 @@ const review = defineRoute({
   async respond({ body, identity, services, command }) {
     const { status, notes } = body;
     const taskId = (body.taskId ?? body.task_id) as number;
-    const verdict = { status, notes, reviewer: reviewerOf(identity, body.reviewer), counts: isGatekeeper(identity) };
+    const counts = isGatekeeper(identity);
+    const reviewer = reviewerOf(identity, body.reviewer);
+    const verdict = { status, notes, reviewer, counts };
     const now = seconds(services.now());
     if (isBoundKey(identity)) await requireSeen(services.reads, taskViewOf(identity), taskId);
     const id = await reviewTask(services.commands, command, taskId, verdict, now, reviewAccess(identity));
-    return { success: true, id };
+    const isInert = status === 'approved' && !counts;
+    return { success: true, id, reviewer, opens_gate: counts, ...(isInert && { message: NO_GATE }) };
   },
 });
 

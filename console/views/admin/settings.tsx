@@ -1,6 +1,6 @@
 /** Settings of the deployment. */
 import { useRead } from '../../client/reads.ts';
-import { Act, FormButton, type Values, write } from '../../parts/act.tsx';
+import { Act, ChangeButton, write } from '../../parts/act.tsx';
 import { Panel, Shown, Table } from '../../parts/basic.tsx';
 
 export function Settings() {
@@ -33,14 +33,10 @@ export function Settings() {
                 name: 'Actions',
                 of: (one) => (
                   <span class="buttons">
-                    <FormButton
-                      text="Change"
+                    <ChangeButton
                       title={one.key}
-                      submit="Save"
-                      fields={[{ name: 'value', label: one.description, value: one.value }]}
-                      send={({ value }: Values) =>
-                        write('PUT /api/settings', { body: { settings: { [one.key]: value ?? '' } } }, 'Saved.')
-                      }
+                      fields={[{ name: 'value', label: one.description, value: one.value, emptied: '' }]}
+                      send={({ value }) => write('PUT /api/settings', { body: { settings: { [one.key]: value } } })}
                     />
                     {!one.is_default && (
                       <Act

@@ -1,13 +1,13 @@
 /** Users who may sign in. */
 import { useRead } from '../../client/reads.ts';
 import { useRights } from '../../client/session.ts';
-import { Act, type Field, FormButton, write } from '../../parts/act.tsx';
+import { Act, ChangeButton, type Field, FormButton, write } from '../../parts/act.tsx';
 import { Panel, Seconds, Shown, State, Table } from '../../parts/basic.tsx';
 import { recordUrl } from '../../parts/record.tsx';
 
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
 
-const SIGNS_IN_BY = { local: 'password', google: 'Google', oidc: 'identity provider' } as const;
+const SIGNS_IN_BY = { local: 'password', google: 'Google', oidc: 'identity provider', proxy: 'trusted proxy' } as const;
 
 export function Users() {
   const { me } = useRights();
@@ -55,17 +55,15 @@ export function Users() {
                 name: 'Actions',
                 of: (one) => (
                   <span class="buttons">
-                    <FormButton
-                      text="Change"
+                    <ChangeButton
                       title={`Change ${one.username}`}
-                      submit="Save"
                       fields={[
                         { name: 'display_name', label: 'Display name', value: one.display_name, required: true },
-                        { name: 'email', label: 'E-mail', type: 'email', value: one.email },
+                        { name: 'email', label: 'E-mail', type: 'email', value: one.email, emptied: null },
                         { name: 'role', label: 'Role', value: one.role, options: ROLES, required: true },
                         { name: 'password', label: 'New password', type: 'password' },
                       ]}
-                      send={(body) => write('PUT /api/auth/users', { body: { ...body, id: one.id } }, 'Saved.')}
+                      send={(body) => write('PUT /api/auth/users', { body: { ...body, id: one.id } })}
                     />
                     {one.id !== me.id && (
                       <>

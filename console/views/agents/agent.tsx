@@ -2,7 +2,7 @@
 import { go, urlOf, urlWith, useAddress } from '../../client/address.ts';
 import { useRead } from '../../client/reads.ts';
 import { useRights } from '../../client/session.ts';
-import { Act, FormButton, write } from '../../parts/act.tsx';
+import { Act, ChangeButton, FormButton, write } from '../../parts/act.tsx';
 import { Page, Shown, State, Tabs } from '../../parts/basic.tsx';
 import { AgentCost } from '../cost/agent.tsx';
 import { STATES } from './agents.tsx';
@@ -62,15 +62,13 @@ export function AgentView({ id }: { readonly id: string }) {
                     )
                   }
                 />
-                <FormButton
-                  text="Change"
+                <ChangeButton
                   title={`Change ${agent.name}`}
-                  submit="Save"
                   fields={[
                     { name: 'role', label: 'Role', value: agent.role, required: true },
                     { name: 'status', label: 'Status', value: agent.status, options: STATES, required: true },
                   ]}
-                  send={(body) => write('PUT /api/agents/{id}', { params: { id: agent.id }, body }, 'Saved.')}
+                  send={(body) => write('PUT /api/agents/{id}', { params: { id: agent.id }, body })}
                 />
               </>
             )}

@@ -1,7 +1,7 @@
 /** Persona, working memory and configuration of an agent. */
 import { useRead } from '../../client/reads.ts';
 import { useRights } from '../../client/session.ts';
-import { Act, FormButton, write } from '../../parts/act.tsx';
+import { Act, ChangeButton, write } from '../../parts/act.tsx';
 import { Empty, Panel, Shown } from '../../parts/basic.tsx';
 import { Json } from '../../parts/drawer.tsx';
 
@@ -17,14 +17,12 @@ export function Texts({ id, config }: { readonly id: number; readonly config: un
         more={
           isOperator &&
           soul.data && (
-            <FormButton
-              text="Change"
+            <ChangeButton
               title="Persona"
-              submit="Save"
-              fields={[{ name: 'soul_content', label: 'Persona', type: 'area', value: soul.data.soul_content }]}
-              send={({ soul_content = '' }) =>
-                write('PUT /api/agents/{id}/soul', { params: { id }, body: { soul_content } }, 'Saved.')
-              }
+              fields={[
+                { name: 'soul_content', label: 'Persona', type: 'area', value: soul.data.soul_content, emptied: '' },
+              ]}
+              send={(body) => write('PUT /api/agents/{id}/soul', { params: { id }, body })}
             />
           )
         }

@@ -1,18 +1,18 @@
 /** One task: record, reviews, history, comments. */
 import { useState } from 'preact/hooks';
 import { go, urlOf } from '../../client/address.ts';
-import type { Comment, HistoryEntry } from '../../client/api-types.ts';
+import type { Comment, HistoryEntry, QualityReview } from '../../client/api-types.ts';
 import { useAsOf } from '../../client/moment.ts';
 import { useRead } from '../../client/reads.ts';
 import { useRights } from '../../client/session.ts';
-import { Act, Form, FormButton, write } from '../../parts/act.tsx';
+import { Act, ChangeButton, Form, FormButton, say, write } from '../../parts/act.tsx';
 import { AgentLink, Empty, Fact, Page, Panel, Seconds, Shown, State } from '../../parts/basic.tsx';
 import { openUrl } from '../../parts/drawer.tsx';
 import { json, words } from '../../parts/format.ts';
 import { PRIORITIES, STATES } from './tasks.tsx';
 
 export function TaskView({ id }: { readonly id: string }) {
-  const { isOperator } = useRights();
+  const { isOperator, isAdmin } = useRights();
   const read = useRead(
     'GET /api/tasks/{id}',
     { params: { id }, query: { include: 'history', history_limit: 100 } },
@@ -35,13 +35,11 @@ export function TaskView({ id }: { readonly id: string }) {
         task &&
         isOperator && (
           <>
-            <FormButton
-              text="Change"
+            <ChangeButton
               title="Change the task"
-              submit="Save"
               fields={[
                 { name: 'title', label: 'Title', value: task.title, required: true },
-                { name: 'description', label: 'Description', type: 'area', value: task.description },
+                { name: 'description', label: 'Description', type: 'area', value: task.description, emptied: '' },
                 {
                   name: 'status',
                   label: 'Status',
@@ -51,9 +49,15 @@ export function TaskView({ id }: { readonly id: string }) {
                   hint: 'Done only after an approving review.',
                 },
                 { name: 'priority', label: 'Priority', value: task.priority, options: PRIORITIES, required: true },
-                { name: 'assigned_to', label: 'Agent', value: task.assigned_to },
+                {
+                  name: 'assigned_to',
+                  label: 'Agent',
+                  value: task.assigned_to,
+                  emptied: '',
+                  hint: 'Empty: any agent may take it from the queue.',
+                },
               ]}
-              send={(body) => write('PUT /api/tasks/{id}', { params: { id }, body }, 'Saved.')}
+              send={(body) => write('PUT /api/tasks/{id}', { params: { id }, body })}
             />
             <FormButton
               text="Review"
@@ -66,12 +70,16 @@ export function TaskView({ id }: { readonly id: string }) {
                   value: 'approved',
                   options: ['approved', 'rejected'],
                   required: true,
+                  hint: isAdmin
+                    ? 'Your approval makes the task done.'
+                    : 'Your approval is kept and shown. Only an admin’s makes the task done.',
                 },
                 { name: 'notes', label: 'Notes', type: 'area', required: true },
               ]}
-              send={(body) =>
-                write('POST /api/quality-review', { body: { ...body, taskId: Number(id) } }, 'The review is recorded.')
-              }
+              send={async (body) => {
+                const { message } = await write('POST /api/quality-review', { body: { ...body, taskId: Number(id) } });
+                say(message ?? 'The review is recorded.');
+              }}
             />
             <Act
               danger
@@ -125,7 +133,7 @@ export function TaskView({ id }: { readonly id: string }) {
                 <ul class="lines">
                   {data.reviews.map((one) => (
                     <li key={one.id}>
-                      <State is={one.status} /> by {one.reviewer} <Seconds at={one.created_at} />
+                      <State is={one.status} /> by <Reviewer of={one} /> <Seconds at={one.created_at} />
                       <p class="text">{one.notes}</p>
                     </li>
                   ))}
@@ -150,6 +158,14 @@ export function TaskView({ id }: { readonly id: string }) {
   );
 }
 
+/** The person or agent, with the name under which they reviewed. */
+const Reviewer = ({ of }: { readonly of: Pick<QualityReview, 'reviewer' | 'reviewed_by'> }) => (
+  <>
+    <strong>{of.reviewed_by.name}</strong>
+    {of.reviewed_by.name !== of.reviewer && <span class="dim"> for {of.reviewer}</span>}
+  </>
+);
+
 /** Each event of a task: its actor, its cause, and its changes. */
 function History({ of }: { readonly of: readonly HistoryEntry[] }) {
   const { ofDeployment } = useRights();
@@ -163,7 +179,9 @@ function History({ of }: { readonly of: readonly HistoryEntry[] }) {
           </span>
           <div>
             {ofDeployment ? <a href={openUrl(`position:${one.position}`)}>{one.description}</a> : one.description}{' '}
-            <span class="dim">by {one.actor}</span>
+            <span class="dim">
+              by {one.reviewed_by ? <Reviewer of={{ reviewer: one.actor, reviewed_by: one.reviewed_by }} /> : one.actor}
+            </span>
             {one.reason && <p class="text">{one.reason}</p>}
             {Object.keys(one.changes).length > 0 && (
               <details>

@@ -1,15 +1,25 @@
 /** Quality reviews: verdicts about tasks. */
 import { z } from 'zod';
+import { ACTOR_TYPES } from '../../events/metadata.ts';
 import { idNumber, unixSeconds } from '../common.ts';
 import { text } from '../storable.ts';
 
 export const REVIEW_STATUSES = ['approved', 'rejected'] as const;
 
+export const reviewedBySchema = z
+  .object({
+    id: z.int().describe('of the user or agent; 0 for others'),
+    name: z.string().describe('at the time of the review'),
+    kind: z.enum(ACTOR_TYPES).describe('user, agent, api (the API key of the deployment) or system'),
+  })
+  .meta({ id: 'ReviewedBy' });
+
 export const qualityReviewSchema = z
   .object({
     id: z.int(),
     task_id: z.int(),
-    reviewer: z.string(),
+    reviewer: z.string().describe('the name of the reviewer, or aegis: the gate, under which admins approve'),
+    reviewed_by: reviewedBySchema.describe('who gave the review'),
     status: z.enum(REVIEW_STATUSES),
     notes: z.string(),
     created_at: unixSeconds,
@@ -33,7 +43,10 @@ export const qualityReviewQuery = z.object({
 export const reviewsResponse = z.object({ reviews: z.array(qualityReviewSchema) });
 export const latestReviewsResponse = z.object({
   latest: z
-    .record(z.string(), qualityReviewSchema.pick({ status: true, reviewer: true, created_at: true }).nullable())
+    .record(
+      z.string(),
+      qualityReviewSchema.pick({ status: true, reviewer: true, reviewed_by: true, created_at: true }).nullable(),
+    )
     .describe('by id of the task; null: it has none'),
 });
 
@@ -58,4 +71,10 @@ export const qualityReviewBody = z
   });
 export type QualityReviewBody = z.infer<typeof qualityReviewBody>;
 
-export const reviewedResponse = z.object({ success: z.literal(true), id: z.int() });
+export const reviewedResponse = z.object({
+  success: z.literal(true),
+  id: z.int(),
+  reviewer: z.string(),
+  opens_gate: z.boolean().describe('whether an approval by this caller makes the task done'),
+  message: z.string().optional().describe('of an approval that left the task as it is: why'),
+});

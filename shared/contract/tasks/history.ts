@@ -1,6 +1,7 @@
 /** The history of one task. */
 import { z } from 'zod';
 import { limitParam, unixSeconds, wholeText } from '../common.ts';
+import { reviewedBySchema } from '../quality/reviews.ts';
 
 export const historyEntrySchema = z
   .object({
@@ -9,6 +10,9 @@ export const historyEntrySchema = z
     at: unixSeconds,
     type: z.string().describe('of the event'),
     actor: z.string(),
+    reviewed_by: reviewedBySchema
+      .optional()
+      .describe('of reviews: who gave it; `actor` is the reviewer that they named'),
     actor_type: z.string().describe('user, agent, api or system'),
     description: z.string(),
     changes: z

@@ -9,8 +9,12 @@ import { ROLES } from '../../identity.ts';
 import { seconds } from '../../time.ts';
 import { defineEvent } from '../define.ts';
 
-export const PROVIDERS = ['local', 'google', 'oidc'] as const;
+/** How users sign in. `local`: a password; `proxy`: a trusted proxy named the user first. */
+export const PROVIDERS = ['local', 'google', 'oidc', 'proxy'] as const;
 export type Provider = (typeof PROVIDERS)[number];
+
+/** Whether a password signs these users in. Those that a proxy named have one once an admin sets it. */
+export const mayHavePassword = (provider: Provider): boolean => provider === 'local' || provider === 'proxy';
 
 export const userStream = (id: number): string => `user-${id}`;
 

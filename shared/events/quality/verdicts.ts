@@ -5,6 +5,7 @@ import { handOverNo, sessionId } from '../tasks/dispatch.ts';
 import { taskFailure, taskSignals } from '../tasks/outcomes.ts';
 import { moveFields, moveFrame, sentBackFrames } from '../tasks/queue.ts';
 import { aboutTask, taskFields } from '../tasks/tasks.ts';
+import { reviewedBy } from './reviews.ts';
 
 export const taskReviewRequested = defineEvent({
   type: 'TaskReviewRequested',
@@ -36,14 +37,14 @@ export const taskVerdictGiven = defineEvent({
     /** Error message of the task after a rejection; null: unchanged. */
     error_message: z.string().nullable(),
   }),
-  activity: ({ data: { task_id: taskId, title, reviewer, status, notes } }) => ({
+  activity: ({ data: { task_id: taskId, title, reviewer, status, notes }, meta }) => ({
     type: 'aegis_review',
     ...aboutTask(taskId),
     actor: reviewer,
     description: `Automatic review ${status} task "${title}"`,
-    data: { verdict: status, notes },
+    data: { verdict: status, notes, reviewed_by: reviewedBy({ meta }) },
   }),
-  signals: ({ data }) => {
+  signals: ({ data, meta }) => {
     const { task_id, title, before, after, status, reviewer, notes } = data;
     const signals = taskSignals({
       task_id,
@@ -55,13 +56,19 @@ export const taskVerdictGiven = defineEvent({
     });
     if (status === 'approved' || before.assigned_to === null || signals.length > 0) return signals;
     const what = `${reviewer} rejected task "${title}"`;
-    return [taskFailure(before.assigned_to, 'quality_review_rejected', data, what, notes)];
+    const failure = taskFailure(before.assigned_to, 'quality_review_rejected', data, what, notes);
+    return [{ ...failure, data: { ...failure.data, reviewed_by: reviewedBy({ meta }) } }];
   },
   frames: (event) => {
-    if (event.data.status === 'approved') return [moveFrame(event, 'aegis_approval')];
-    return event.data.after.status === 'failed'
-      ? sentBackFrames(event, 'max_aegis_retries_exceeded', 'max_aegis_rejections')
-      : sentBackFrames(event, 'aegis_rejection');
+    const { status, after, reviewer } = event.data;
+    const by = { reviewer, reviewed_by: reviewedBy(event) };
+    const frames =
+      status === 'approved'
+        ? [moveFrame(event, 'aegis_approval')]
+        : after.status === 'failed'
+          ? sentBackFrames(event, 'max_aegis_retries_exceeded', 'max_aegis_rejections')
+          : sentBackFrames(event, 'aegis_rejection');
+    return frames.map((frame) => ({ ...frame, data: { ...frame.data, ...by } }));
   },
 });
 

@@ -19,7 +19,7 @@ describe('users named by a proxy', () => {
     const [created, ...others] = auth.events('UserCreated');
     expect(others).to.deep.equal([]);
     expect(created?.data).to.include({ username: 'ann', role: 'operator', source: 'proxy', credential_id: null });
-    expect(created?.data).to.include({ provider: 'local', is_approved: true, tenant: 1, workspace: 1 });
+    expect(created?.data).to.include({ provider: 'proxy', is_approved: true, tenant: 1, workspace: 1 });
     expect((created as { meta?: unknown }).meta).to.deep.include({ actor: { type: 'system', id: 0, name: 'proxy' } });
     expect(auth.credentials.passwords().size).to.equal(0);
     expect((await auth.stateOf(1)).display_name).to.equal('ann');

@@ -53,10 +53,12 @@ describe('sign-in with a password', () => {
     const id = await auth.make({}, PASSWORD);
     const other = await auth.make({ username: 'off', is_approved: false }, PASSWORD);
     const google = await auth.make({ username: 'goo', provider: 'google', provider_id: 'sub-9' }, PASSWORD);
+    const proxied = await auth.make({ username: 'prue', provider: 'proxy' });
     const attempts = [
       ['ann', 'wrong password', id, 'invalid_password'],
       ['off', PASSWORD, other, 'not_approved'],
       ['goo', PASSWORD, google, 'wrong_provider'],
+      ['prue', PASSWORD, proxied, 'wrong_provider'],
       ['nobody', PASSWORD, null, 'user_not_found'],
     ] as const;
     for (const [username, password, userId, reason] of attempts) {
@@ -72,6 +74,11 @@ describe('sign-in with a password', () => {
       expect((event as { meta?: { workspace: number } }).meta?.workspace).to.equal(userId === null ? 1 : 3);
     }
     expect(auth.credentials.sessions()).to.deep.equal([]);
+  });
+
+  it('accepts a password that an admin has set for a user of a proxy', async () => {
+    await auth.make({ username: 'prue', provider: 'proxy' }, PASSWORD);
+    expect((await signIn('prue', PASSWORD)).user.username).to.equal('prue');
   });
 
   it('takes as long for an unknown name, because it verifies a password anyway', async () => {

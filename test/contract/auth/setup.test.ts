@@ -106,8 +106,12 @@ describe('contract: first-run setup and trusted proxies', function () {
       const replies = await Promise.all(Array.from({ length: 6 }, () => named('newcomer')));
       for (const reply of replies) expect(reply.body.user).to.deep.include({ username: 'newcomer', role: 'operator' });
       expect(new Set(replies.map((reply) => reply.body.user.id)).size).to.equal(1);
+      const { users } = (await world.ask('GET', '/api/auth/users', { as: world.adminKey })).body;
+      const providers = Object.fromEntries(users.map((one: Record<string, string>) => [one.username, one.provider]));
+      expect(providers).to.include({ newcomer: 'proxy', known: 'local' });
       expect((await world.audit('user_create')).find((entry) => entry.actor === 'proxy')?.detail).to.deep.include({
         username: 'newcomer',
+        provider: 'proxy',
         source: 'proxy',
       });
     });

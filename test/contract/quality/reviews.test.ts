@@ -27,10 +27,35 @@ describe('Quality reviews', () => {
       entity_type: 'task',
       entity_id: id,
       actor: 'eve',
-      metadata: { status: 'approved', notes: 'fine' },
+      metadata: { status: 'approved', notes: 'fine', reviewed_by: { id: 0, name: 'api', kind: 'api' } },
     });
     expect(activity.description).to.include(title).and.include('approved');
     expect(await world.toldTo('ada')).to.have.length(1);
+  });
+
+  it('name the person in every response, with aegis as the gate', async () => {
+    const session = await world.world.makeSession({ username: 'rita', role: 'admin' });
+    const { user } = (await world.ask('GET', '/api/auth/me', undefined, session)).body;
+    const by = { id: user.id, name: 'rita', kind: 'user' };
+    const { id } = await world.task({ status: 'quality_review', assigned_to: 'ada' });
+    const verdict = { taskId: id, status: 'approved', notes: 'Measured.' };
+    const reply = await world.ask('POST', '/api/quality-review', verdict, session);
+    expect(reply.body).to.deep.include({ reviewer: 'aegis', opens_gate: true }).and.not.have.property('message');
+    const shown = async (path: string) => (await world.ask('GET', path)).body;
+    const { reviews } = await shown(`/api/quality-review?taskId=${id}`);
+    expect(reviews[0]).to.deep.include({ reviewer: 'aegis', reviewed_by: by });
+    const { latest } = await shown(`/api/quality-review?taskIds=${id}`);
+    expect(latest[id]).to.deep.include({ reviewer: 'aegis', reviewed_by: by });
+    const { history } = await shown(`/api/tasks/${id}?include=history`);
+    expect(history.filter((one: object) => 'reviewed_by' in one)).to.have.length(1);
+    expect(history[0]).to.deep.include({ type: 'TaskReviewed', actor: 'aegis', reviewed_by: by });
+    const { activities } = await shown('/api/activities?type=quality_review&limit=1');
+    expect(activities[0]).to.deep.include({ actor: 'aegis' });
+    expect(activities[0].metadata.reviewed_by).to.deep.equal(by);
+    const { entries } = await shown('/api/audit?action=quality_review&limit=1');
+    expect(entries[0]).to.deep.include({ actor: 'rita', target_type: 'task', target_id: id });
+    expect(entries[0].detail).to.deep.include({ status: 'approved', reviewer: 'aegis', reviewed_by: by });
+    expect(await world.frame('task.status_changed', id)).to.deep.include({ reviewer: 'aegis', reviewed_by: by });
   });
 
   describe('by callers who are not admins', () => {
@@ -50,7 +75,12 @@ describe('Quality reviews', () => {
 
     it('are stored under their own name, and do not allow the status done', async () => {
       const { id } = await world.task({ status: 'review' });
-      for (const body of [{}, { reviewer: 'somebody' }]) expect((await as(operator, id, body)).status).to.equal(200);
+      for (const body of [{}, { reviewer: 'somebody' }]) {
+        const reply = await as(operator, id, body);
+        expect(reply.status).to.equal(200);
+        expect(reply.body).to.include({ opens_gate: false });
+        expect(reply.body.message).to.match(/the task stays as it is: only an approval by an admin/);
+      }
       expect((await shown(id)).map((one: { reviewer: string }) => one.reviewer)).to.deep.equal(['somebody', 'oona']);
       expect(await world.taskNow(id)).to.include({ status: 'review', completed_at: null });
       for (const [path, body] of [

@@ -15,6 +15,7 @@ describe('projection quality_reviews', () => {
       id: 4,
       task_id: 7,
       reviewer: 'aegis',
+      reviewed_by: { id: 1, name: 'admin', kind: 'user' },
       status: 'approved',
       notes: 'as agreed',
       created_at: at(13),
