@@ -15,8 +15,8 @@ const isSecret = (value: unknown, name: SecretName | undefined): boolean =>
   (typeof value === 'string' && value !== '' && name !== undefined) || (typeof value === 'number' && name === 'strong');
 
 /**
- * Logs from before the limits contain values that are nested thousands of levels deep. Everything below this level is
- * replaced as a whole.
+ * More levels than a stored value may have, and few enough for a function that calls itself. Everything below is replaced
+ * as a whole.
  */
 const MAX_LEVELS = 150;
 

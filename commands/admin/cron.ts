@@ -83,8 +83,8 @@ const GONE_MS = 10 * MINUTE * 1_000;
 const MAX_MESSAGE = 1_000;
 
 /** Adds a run, to the range of the due minute before it if that has had one. */
-function withRun(ran: readonly Ran[], dueAt: number, previous: number | null | undefined): readonly Ran[] {
-  const before = ran.find(({ from, to }) => previous != null && from <= previous && previous <= to);
+function withRun(ran: readonly Ran[], dueAt: number, previous: number | null): readonly Ran[] {
+  const before = ran.find(({ from, to }) => previous !== null && from <= previous && previous <= to);
   const others = ran.filter((one) => one !== before);
   return [...others, { from: before?.from ?? dueAt, to: Math.max(before?.to ?? dueAt, dueAt) }].slice(-MAX_RAN);
 }
@@ -185,11 +185,14 @@ export const decideRemove = (state: CronState, name: string): EventDraft[] => [
   cronJobRemoved.draft({ name: jobOf(state, name).name }),
 ];
 
+/** A run that was not due. */
+const ON_REQUEST = { due_at: null, previous_due_at: null };
+
 /** A due minute of a job; times in Unix seconds. */
 export interface DueRun {
   readonly due_at: number;
   /** The due minute before it; null: none. */
-  readonly previous_due_at?: number | null;
+  readonly previous_due_at: number | null;
   /** If its time came while no worker was running. */
   readonly late_by?: number;
 }
@@ -247,11 +250,11 @@ export function decideDueRun(
 export function decideAskedRun(state: CronState, name: string, now: number, taskId?: number): EventDraft[] {
   const job = jobOf(state, name);
   if (isRunning(job, now)) throw conflict('The job is running; wait until it has ended.');
-  return claimed(job, { due_at: null }, taskId);
+  return claimed(job, ON_REQUEST, taskId);
 }
 
 /** No event if the job is no longer the one for which the id was reserved. */
-function claimed(job: CronJob, due: DueRun | { readonly due_at: null }, taskId: number | undefined): EventDraft[] {
+function claimed(job: CronJob, due: DueRun | typeof ON_REQUEST, taskId: number | undefined): EventDraft[] {
   const { name, runs, running, task } = job;
   if ((task === undefined) !== (taskId === undefined)) return [];
   return [

@@ -56,7 +56,7 @@ export const gatewaysDecider = defineDecider<GatewaysState>({
   initial: { gateways: [] },
   folds: [
     on(gatewayAdded, ({ gateways }, { data }) => {
-      const { gateway_id: id, name, url, bare = false, token, is_primary } = data;
+      const { gateway_id: id, name, url, bare, token, is_primary } = data;
       return { gateways: [...gateways, { id, name, url, bare, token, is_primary }] };
     }),
     on(gatewayChanged, ({ gateways }, { data }) => ({
@@ -66,7 +66,7 @@ export const gatewaysDecider = defineDecider<GatewaysState>({
               ...one,
               name: data.name ?? one.name,
               url: data.url ?? one.url,
-              bare: data.url === undefined ? one.bare : (data.bare ?? false),
+              bare: data.bare ?? one.bare,
               token: data.token_set === undefined ? one.token : (data.token ?? null),
               is_primary: data.is_primary ?? one.is_primary,
             }
@@ -145,7 +145,7 @@ export function decideAdd(state: GatewaysState, gateway: KnownGateway): EventDra
   if (state.gateways.length >= MAX_GATEWAYS)
     throw conflict(`There are ${MAX_GATEWAYS} gateways already, which is the limit; remove one first.`);
   const { id, name, url, bare, token, is_primary } = gateway;
-  const added = gatewayAdded.draft({ gateway_id: id, name, url, ...(bare && { bare }), token, is_primary });
+  const added = gatewayAdded.draft({ gateway_id: id, name, url, bare, token, is_primary });
   return [...(is_primary ? demoted(state, id) : []), added];
 }
 
@@ -224,7 +224,7 @@ export function changesOf(
   const changes: GatewayChange = sent({
     ...fields,
     url: address?.url,
-    bare: address?.bare || undefined,
+    bare: address?.bare,
     ...(token !== undefined && token !== MASK && { token: token || null }),
   });
   if (Object.keys(changes).length === 0 && token !== MASK && agents === undefined)

@@ -191,7 +191,7 @@ export function decideDefaultTenant(
   ];
 }
 
-/** Records the default tenant if the log does not have it: a new log, or one from before tenants existed. */
+/** Records the default tenant if the log does not have it. */
 export async function ensureDefaultTenant(commands: Commands, context: CommandContext): Promise<void> {
   await commands.execute(tenantDecider, tenantStream(DEFAULT_TENANT), context, (state) =>
     decideDefaultTenant(state, context.origin.actor),

@@ -393,3 +393,39 @@ describe('secrets: encryption', () => {
     expect(() => unsealSecrets(key, 'e/other', sealed)).to.throw();
   });
 });
+
+describe('masking a large value', () => {
+  /** The same value, which counts how often its entries are read. */
+  function counted(value: unknown, count: () => void): unknown {
+    if (typeof value !== 'object' || value === null) return value;
+    const inner = Object.entries(value).map(([name, one]) => [name, counted(one, count)]);
+    const copy = Array.isArray(value) ? inner.map(([, one]) => one) : Object.fromEntries(inner);
+    return new Proxy(copy as object, {
+      get(target, name) {
+        count();
+        return Reflect.get(target, name) as unknown;
+      },
+    });
+  }
+  const list = (length: number, one: (n: number) => unknown) => Array.from({ length }, (_, n) => one(n));
+  const SHAPES: Readonly<Record<string, (length: number) => unknown>> = {
+    texts: (length) => list(length, (n) => `text ${n}`),
+    options: (length) => list(length, (n) => (n % 2 === 0 ? '--token' : `abc123${n}`)),
+    pairs: (length) => list(length, (n) => [`X-Api-Key-${n}`, 'value']),
+    'named values': (length) => list(length, (n) => ({ name: `API_KEY_${n}`, value: 'value', key: 'x' })),
+    fields: (length) => Object.fromEntries(list(length, (n) => [`secret_${n}`, `value ${n}`]) as [string, string][]),
+    'nested fields': (length) =>
+      Object.fromEntries(list(length, (n) => [`token${n}`, { a: { b: 'c' } }]) as [string, object][]),
+  };
+  for (const [name, shape] of Object.entries(SHAPES)) {
+    it(`reads each of its ${name} a limited number of times, however many there are`, () => {
+      const readsOf = (length: number) => {
+        let reads = 0;
+        masked(counted(shape(length), () => reads++));
+        return reads;
+      };
+      expect(readsOf(2_000)).to.be.at.most(2.1 * readsOf(1_000));
+      expect(readsOf(1_000)).to.be.at.most(30_000);
+    });
+  }
+});

@@ -59,8 +59,8 @@ export const cronRunStarted = defineEvent({
     run: z.int().positive(),
     /** The minute that was due, Unix seconds; null: run on request. */
     due_at: z.int().nullable(),
-    /** The due minute before it, Unix seconds; null: none. Missing: run on request. */
-    previous_due_at: z.int().nullable().optional(),
+    /** The due minute before it, Unix seconds; null: none, or run on request. */
+    previous_due_at: z.int().nullable(),
     /** How late the run began, seconds, if its time came while no worker was running. */
     late_by: z.int().positive().optional(),
     /** Id of the only task that this run creates: the process that completes the run creates it, unless it exists. */

@@ -17,7 +17,7 @@ const reported = z.object({
 });
 
 /** The address was given without a scheme. If the page uses TLS, a browser then connects with TLS. */
-const bare = z.boolean().optional();
+const bare = z.boolean();
 
 const person = (data: { readonly gateway_id: number }) => `gateway:${data.gateway_id}`;
 
@@ -48,7 +48,7 @@ export const gatewayChanged = defineEvent({
     name: z.string().optional(),
     url: z.string().optional(),
     /** Of a new URL. */
-    bare,
+    bare: bare.optional(),
     is_primary: z.boolean().optional(),
     token: z.string().nullable().optional(),
     token_set: z.boolean().optional(),

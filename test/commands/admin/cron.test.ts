@@ -30,14 +30,16 @@ const dueAt = Math.floor(now / 60_000) * 60;
 const hour = cronJobAdded.draft({ ...added.data, schedule: '*/10 * * * *' });
 /** A full hour after the job was added. */
 const begin = Math.ceil(timeOf(1) / 3_600_000) * 3_600;
-const started = cronRunStarted.draft({ name: 'a', run: 1, due_at: dueAt });
+const started = cronRunStarted.draft({ name: 'a', run: 1, due_at: dueAt, previous_due_at: null });
 const ended = cronRunEnded.draft({ name: 'a', run: 1, ok: true, message: '', duration_ms: 1 });
 
 describe('commands: scheduled jobs', () => {
   it('a due minute is claimed once', () => {
-    state().when(decideDueRun, 'a', { due_at: dueAt }, now).then(started);
-    state(started, ended).when(decideDueRun, 'a', { due_at: dueAt }, now).then();
-    expect(decideDueRun(state(started, ended).state, 'a', { due_at: dueAt + 60 }, now)).to.have.length(1);
+    state().when(decideDueRun, 'a', { due_at: dueAt, previous_due_at: null }, now).then(started);
+    state(started, ended).when(decideDueRun, 'a', { due_at: dueAt, previous_due_at: null }, now).then();
+    expect(
+      decideDueRun(state(started, ended).state, 'a', { due_at: dueAt + 60, previous_due_at: null }, now),
+    ).to.have.length(1);
   });
 
   it('no job is due before it was created, while it is disabled, or while it is running', () => {
@@ -46,9 +48,9 @@ describe('commands: scheduled jobs', () => {
     expect(dueOf(job, 'UTC', timeOf(1))).to.equal(undefined);
     expect(dueOf(job, 'UTC', now)?.due_at).to.equal(dueAt);
     const off = state(cronJobToggled.draft({ name: 'a', enabled: false }));
-    off.when(decideDueRun, 'a', { due_at: dueAt }, now).then();
+    off.when(decideDueRun, 'a', { due_at: dueAt, previous_due_at: null }, now).then();
     const running = state(started);
-    running.when(decideDueRun, 'a', { due_at: dueAt + 60 }, timeOf(3)).then();
+    running.when(decideDueRun, 'a', { due_at: dueAt + 60, previous_due_at: null }, timeOf(3)).then();
     running.when(decideAskedRun, 'a', timeOf(3)).thenRefuses(409);
   });
 
@@ -135,12 +137,17 @@ describe('commands: scheduled jobs that create tasks', () => {
     const told = cronJobAdded.draft({ ...added.data, task: { workspace: 1, agent: null } });
     const late = timeOf(2) + 60 * 60_000;
     const given = givenFor(cronDecider, told);
-    const running = given(cronRunStarted.draft({ name: 'a', run: 1, due_at: dueAt, task_id: 5 }));
-    running.when(decideDueRun, 'a', { due_at: dueAt + 60, task_id: 6 }, late).then();
+    const running = given(
+      cronRunStarted.draft({ name: 'a', run: 1, due_at: dueAt, previous_due_at: null, task_id: 5 }),
+    );
+    running.when(decideDueRun, 'a', { due_at: dueAt + 60, previous_due_at: null, task_id: 6 }, late).then();
     running.when(decideAskedRun, 'a', late, 6).thenRefuses(409);
-    expect(decideDueRun(given().state, 'a', { due_at: dueAt }, late), 'without an id').to.deep.equal([]);
     expect(
-      decideDueRun(state().state, 'a', { due_at: dueAt, task_id: 6 }, late),
+      decideDueRun(given().state, 'a', { due_at: dueAt, previous_due_at: null }, late),
+      'without an id',
+    ).to.deep.equal([]);
+    expect(
+      decideDueRun(state().state, 'a', { due_at: dueAt, previous_due_at: null, task_id: 6 }, late),
       'of a job that makes none',
     ).to.deep.equal([]);
   });

@@ -20,6 +20,7 @@ const added = (gatewayId: number, isPrimary = false) =>
     gateway_id: gatewayId,
     name: `g${gatewayId}`,
     url: 'http://x',
+    bare: false,
     token: 'secret',
     is_primary: isPrimary,
   });
@@ -32,7 +33,7 @@ describe('commands: gateways', () => {
       .when(decideAdd, three)
       .then(
         gatewayChanged.draft({ gateway_id: 1, is_primary: false }),
-        gatewayAdded.draft({ gateway_id: 3, name: 'g3', url: 'http://y', token: null, is_primary: true }),
+        gatewayAdded.draft({ gateway_id: 3, name: 'g3', url: 'http://y', bare: false, token: null, is_primary: true }),
       );
     const drafts = decideChange(two.state, 2, { is_primary: true });
     const after = given(added(1, true), added(2), ...drafts).state;
@@ -62,8 +63,8 @@ describe('commands: gateways', () => {
       ).state.gateways[0];
     expect(state()).to.include({ url: 'http://y', bare: true });
     expect(state({ name: 'new' })).to.include({ bare: true });
-    expect(state({ url: 'http://z' })).to.include({ bare: false });
-    expect(state({ url: 'http://z' }, { url: 'http://y', bare: true })).to.include({ bare: true });
+    expect(state({ url: 'http://z', bare: false })).to.include({ bare: false });
+    expect(state({ url: 'http://z', bare: false }, { url: 'http://y', bare: true })).to.include({ bare: true });
   });
 
   it('the primary gateway cannot be removed, and removing an unknown one records no event', () => {

@@ -4,7 +4,7 @@ import { cronJobAdded, cronJobRemoved, cronRunEnded, cronRunStarted } from '../.
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
 const added = cronJobAdded.draft({ name: 'a', schedule: '* * * * *', command: 'purge_logs', enabled: true });
-const started = (run: number) => cronRunStarted.draft({ name: 'a', run, due_at: null });
+const started = (run: number) => cronRunStarted.draft({ name: 'a', run, due_at: null, previous_due_at: null });
 const ended = (run: number, ok: boolean) =>
   cronRunEnded.draft({ name: 'a', run, ok, message: `said ${run}`, duration_ms: 5 });
 const rows = (...drafts: Draft[]) => rowsAfter(cronProjection, eventsOf([added, ...drafts]));

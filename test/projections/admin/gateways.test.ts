@@ -7,7 +7,7 @@ import { seconds } from '../../../shared/time.ts';
 import { type Draft, eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 
 const added = (gatewayId: number, name = `g${gatewayId}`) =>
-  gatewayAdded.draft({ gateway_id: gatewayId, name, url: 'http://x', token: 't', is_primary: false });
+  gatewayAdded.draft({ gateway_id: gatewayId, name, url: 'http://x', bare: false, token: 't', is_primary: false });
 const probed = (probe: number, status: 'online' | 'offline' = 'online', gatewayId = 7) =>
   gatewaysProbed.draft({
     probe,
