@@ -1,6 +1,6 @@
 /**
  * Puts the program into a few files, `dist/bin/signalbox.js` first: loading it takes a third of the time that the 1,500
- * modules take. `npm run assemble` runs it on what the compiler has written.
+ * modules take. Part of `compile.mjs`.
  */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { build } from 'esbuild';

@@ -163,6 +163,7 @@ async function openEngine(directory: string): Promise<PGlite> {
     log_line_prefix: '',
     // WAL segments kept for reuse; the default would only take up disk space.
     min_wal_size: '32MB',
+    max_wal_size: '48MB',
     // A quarter of the default. All of it is resident from the start; other pages come from the system's file cache
     // (docs/benchmarks.md).
     shared_buffers: '32MB',
