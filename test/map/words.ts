@@ -317,12 +317,13 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'metrics',
     'prepare',
     'processes',
+    'liftoff',
     'readiness',
     'schedules',
     'version',
     'work',
   ],
-  'test/infra': ['config.test', 'logging.test', 'readiness.test'],
+  'test/infra': ['config.test', 'liftoff.test', 'logging.test', 'readiness.test'],
 };
 
 /** Folders of mechanisms: nothing in them belongs to one group. */
