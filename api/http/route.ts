@@ -181,6 +181,8 @@ export interface McpTool {
   readonly tool: string;
   /** Default: the summary of the route. */
   readonly summary?: string;
+  /** Default: the description of the route, which must then be short enough for hosts. */
+  readonly description?: string;
   /** Set when a call removes something. */
   readonly destructive?: true;
   /** Set when repeating a call has no further effect. A tool that only reads is idempotent anyway. */

@@ -13,6 +13,7 @@ import {
   Server,
   WebStandardStreamableHTTPServerTransport,
 } from '@modelcontextprotocol/server';
+import type { Request as ExpressRequest } from 'express';
 import type { Logger } from 'pino';
 import { handedOver } from '../../commands/agents/results.ts';
 import { AppError } from '../../shared/errors.ts';
@@ -23,7 +24,8 @@ import type { RequestContext } from '../http/context.ts';
 import { asAppError } from '../http/errors.ts';
 import type { Call, InnerCall, InnerResponse, Route, RouteResponse } from '../http/route.ts';
 import type { ResourceTemplate } from './resources.ts';
-import { callOf, type Tool } from './tools.ts';
+import { type ErrorBody, errorText, parsed, resultOf, withShortTexts } from './results.ts';
+import { callOf, FULL_TEXTS, type Tool } from './tools.ts';
 
 const INSTRUCTIONS = `\
 Signalbox assigns tasks to AI agents, and records every change as an event.
@@ -59,40 +61,6 @@ const isOpenTo = (route: Route, identity: Identity): boolean =>
   reaches(identity.role, route.access === 'any' || route.access === 'public' ? 'viewer' : route.access) &&
   routeFault(route, identity) === undefined;
 
-interface ErrorBody {
-  readonly error?: string;
-  readonly details?: readonly string[];
-  readonly code?: string;
-}
-
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};
-
-/** An error of the API as text: its message, and those findings that the message does not name. */
-function errorText({ error = 'The call failed.', details = [] }: ErrorBody): string {
-  return [error, ...details.filter((detail) => detail !== error)].join('\n');
-}
-
-/** The result of a tool call: the response as text and as a value; errors with the message of the API. */
-function resultOf({ status, headers, text }: InnerResponse) {
-  const value = parsed(text);
-  if (status < 400) {
-    return { content: [{ type: 'text' as const, text }], ...(isObject(value) && { structuredContent: value }) };
-  }
-  const retry = headers['retry-after'];
-  const body = isObject(value) ? value : {};
-  return {
-    isError: true,
-    content: [{ type: 'text' as const, text: errorText(body) }],
-    structuredContent: { ...body, status, ...(retry !== undefined && { retry_after_seconds: Number(retry) }) },
-  };
-}
-
 /** The result of a call that was refused before it reached a route. */
 function refused(error: AppError) {
   const { message, status, extras } = error;
@@ -110,7 +78,7 @@ function serverFor(
   );
   // The header of a batch would apply to several calls, so it is ignored.
   const header = Array.isArray(body) ? undefined : context.req.headers['idempotency-key'];
-  async function call(name: string, { route, ...asked }: Omit<InnerCall, 'via'>): Promise<InnerResponse> {
+  async function call(name: string, { route, ...asked }: Omit<InnerCall, 'via'>, cuts = false): Promise<InnerResponse> {
     const startedAt = performance.now();
     const key = route.method === 'post' ? (asked.idempotencyKey ?? header?.toString()) : undefined;
     const response = await callInside({ route, ...asked, idempotencyKey: key, via: 'mcp' });
@@ -122,7 +90,7 @@ function serverFor(
       { requestId: context.id, call: name, route: route.path, status, ms, caller: identity.username },
       'mcp call',
     );
-    return forCaller(name, response, asked.body);
+    return forCaller(name, cuts ? shortened(response) : response, asked.body);
   }
   /** The response with texts of others screened and marked, if the caller speaks for an agent. */
   async function forCaller(name: string, response: InnerResponse, sent: unknown): Promise<InnerResponse> {
@@ -152,7 +120,9 @@ function serverFor(
         `There is no tool ${params.name}; tools/list names them.`,
       );
     try {
-      return resultOf(await call(tool.name, callOf(tool, params.arguments ?? {})));
+      const given = params.arguments ?? {};
+      const asked = callOf(tool, given);
+      return resultOf(await call(tool.name, asked, tool.cutsTexts && !isYes(given[FULL_TEXTS])));
     } catch (error) {
       if (error instanceof AppError) return refused(error);
       log.error({ err: error, requestId: context.id, call: tool.name }, 'mcp call failed');
@@ -189,10 +159,25 @@ function serverFor(
   return server;
 }
 
-/** The request in the form that the SDK accepts; the body has already been read. */
+const isYes = (value: unknown): boolean => value === true || value === 'true';
+
+function shortened(response: InnerResponse): InnerResponse {
+  const value = response.status < 400 ? parsed(response.text) : undefined;
+  return value === undefined ? response : { ...response, text: JSON.stringify(withShortTexts(value)) };
+}
+
+/** What the SDK wants to read in `Accept`. */
+const BOTH = 'application/json, text/event-stream';
+
+/**
+ * The request in the form that the SDK accepts; the body has already been read. The SDK compares headers as texts, so
+ * any `Accept` that allows JSON, or none, becomes the one that it knows, and a missing `Content-Type` is JSON.
+ */
 function requestOf({ req }: RequestContext): Request {
   const headers = new Headers();
   for (const [name, value] of Object.entries(req.headers)) if (typeof value === 'string') headers.set(name, value);
+  if ((req as ExpressRequest).accepts('application/json')) headers.set('accept', BOTH);
+  if (!headers.has('content-type')) headers.set('content-type', 'application/json');
   return new Request('http://localhost/mcp', { method: 'POST', headers });
 }
 

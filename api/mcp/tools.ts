@@ -6,9 +6,11 @@ import { invalidField } from '../../shared/errors.ts';
 import { hasPast, type InnerCall, type McpTool, type Route } from '../http/route.ts';
 import { PARAMETERS } from '../openapi.ts';
 import { type Found, REFERENCE, type Schema, toProperties } from '../openapi-schemas.ts';
+import { portable, readArguments } from './arguments.ts';
+import { MAX_TEXT } from './results.ts';
 
 /** Where an argument goes. */
-type Place = 'path' | 'query' | 'body' | 'header';
+type Place = 'path' | 'query' | 'body' | 'header' | 'tool';
 
 export interface Tool {
   readonly name: string;
@@ -26,7 +28,17 @@ export interface Tool {
   readonly route: Route;
   readonly declared: McpTool;
   readonly places: ReadonlyMap<string, Place>;
+  /** Whether long texts of its result are cut (`results.ts`). */
+  readonly cutsTexts: boolean;
 }
+
+/** Hosts refuse or cut longer descriptions. */
+const MAX_DESCRIPTION = 1_024;
+/** Rows of a list for a model, unless it asks for more. */
+const DEFAULT_ROWS = 20;
+
+/** The argument of tools with lists that shows texts whole. */
+export const FULL_TEXTS = 'full_texts';
 
 /** The argument of POST tools that replaces the header of this name. */
 const IDEMPOTENCY_KEY = 'idempotency_key';
@@ -48,7 +60,7 @@ function argumentsOf(route: Route, { tool, takes, sets = {} }: McpTool): Argumen
   const places = new Map<string, Place>();
   const add = (name: string, place: Place, schema: unknown, isRequired: boolean) => {
     if (name in properties) throw new Error(`the tool ${tool} has two arguments of the name ${name}`);
-    properties[name] = inlined(schema, found) as Schema;
+    properties[name] = portable(inlined(schema, found) as Schema);
     places.set(name, place);
     if (isRequired) required.push(name);
   };
@@ -59,12 +71,13 @@ function argumentsOf(route: Route, { tool, takes, sets = {} }: McpTool): Argumen
     add(name, 'path', path.properties[name] ?? { type: 'string' }, true);
   const query = named(route.query, 'query');
   for (const [name, schema] of Object.entries(query.properties))
-    add(name, 'query', schema, query.required.includes(name));
+    add(name, 'query', withFewRows(name, schema as Schema), query.required.includes(name));
   const body = named(route.body, 'body');
   const taken = takes ?? Object.keys(body.properties);
   for (const name of [...taken, ...Object.keys(sets)])
     if (!(name in body.properties)) throw new Error(`the body of ${route.path} has no ${name} for the tool ${tool}`);
   for (const name of taken) if (!(name in sets)) add(name, 'body', body.properties[name], body.required.includes(name));
+  if (isList(route, tool, places)) add(FULL_TEXTS, 'tool', FULL_TEXTS_SCHEMA, false);
   const general = ({ description, schema }: { readonly description: string; readonly schema: Schema }) => ({
     ...schema,
     description,
@@ -73,6 +86,24 @@ function argumentsOf(route: Route, { tool, takes, sets = {} }: McpTool): Argumen
   if (route.method === 'post') add(IDEMPOTENCY_KEY, 'header', general(PARAMETERS.IdempotencyKey), false);
   return { properties, required, places };
 }
+
+/** Whether the result is a list of records. */
+const isList = ({ method }: Route, tool: string, places: ReadonlyMap<string, Place>): boolean =>
+  method === 'get' && (places.get('limit') === 'query' || tool.startsWith('list_'));
+
+const FULL_TEXTS_SCHEMA: Schema = {
+  type: 'boolean',
+  description: `true: texts are whole; otherwise those of more than ${MAX_TEXT} characters are cut`,
+};
+
+/** Limits of lists have a default that suits the context of a model. */
+function withFewRows(name: string, schema: Schema): Schema {
+  const { default: rows } = schema;
+  return isLimit(name) && typeof rows === 'number' && rows > DEFAULT_ROWS
+    ? { ...schema, default: DEFAULT_ROWS }
+    : schema;
+}
+const isLimit = (name: string): boolean => name === 'limit' || name.endsWith('_limit');
 
 /** A schema with references replaced by the named parts. */
 function inlined(schema: unknown, found: Found): unknown {
@@ -88,11 +119,14 @@ function toolOf(route: Route, declared: McpTool): Tool {
   const { tool, summary = route.summary, destructive = false, idempotent = false } = declared;
   const { properties, required, places } = argumentsOf(route, declared);
   const readOnly = route.method === 'get' && !route.writes;
+  const description = [`${summary}.`, declared.description ?? route.description].filter(Boolean).join('\n\n');
+  if (description.length >= MAX_DESCRIPTION)
+    throw new Error(`the tool ${tool} has a description of ${description.length} characters; it needs one of its own`);
   if (readOnly && (destructive || idempotent)) throw new Error(`the tool ${tool} only reads`);
   return {
     name: tool,
     title: summary,
-    description: [`${summary}.`, route.description].filter(Boolean).join('\n\n'),
+    description,
     inputSchema: { type: 'object', properties, required, additionalProperties: false },
     annotations: {
       readOnlyHint: readOnly,
@@ -103,6 +137,7 @@ function toolOf(route: Route, declared: McpTool): Tool {
     route,
     declared,
     places,
+    cutsTexts: places.has(FULL_TEXTS),
   };
 }
 
@@ -131,23 +166,24 @@ function textOf(name: string, value: unknown): string {
  * @throws AppError 400 for arguments that the tool does not have, and for missing parts of the path
  */
 export function callOf(
-  { route, declared, places, name: tool }: Tool,
+  { route, declared, places, name: tool, inputSchema }: Tool,
   given: Readonly<Record<string, unknown>>,
 ): Omit<InnerCall, 'via'> {
   const params: Record<string, string> = {};
   const query: Record<string, string> = {};
   const body: Record<string, unknown> = {};
   let idempotencyKey: string | undefined;
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(readArguments(inputSchema, given))) {
     const place = places.get(name);
     if (place === undefined)
       throw invalidField(name, `is not an argument of ${tool}; it takes ${[...places.keys()].join(', ') || 'none'}`);
     if (place === 'body') body[name] = value;
-    // Clients that fill in every argument send null for omitted ones.
-    else if (value === null || value === undefined) continue;
     else if (place === 'path') params[name] = textOf(name, value);
     else if (place === 'query') query[name] = textOf(name, value);
-    else idempotencyKey = textOf(name, value);
+    else if (place === 'header') idempotencyKey = textOf(name, value);
+  }
+  for (const [name, schema] of Object.entries(inputSchema.properties as Record<string, Schema>)) {
+    if (places.get(name) === 'query' && isLimit(name)) query[name] ??= String(schema.default);
   }
   for (const [name, place] of places) {
     if (place === 'path' && (params[name] ?? '') === '') throw invalidField(name, 'is required');

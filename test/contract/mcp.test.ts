@@ -4,7 +4,7 @@ import { toolsOf } from '../../api/mcp/tools.ts';
 import { routes } from '../../api/routes/index.ts';
 import { fixture } from '../support/fixture.ts';
 import { connectFormerMcp, connectMcp, type McpClient } from '../support/mcp.ts';
-import { bodyOf, call as request } from '../support/service.ts';
+import { bodyOf, call as request, send } from '../support/service.ts';
 import { until } from '../support/until.ts';
 import { startAuthWorld } from '../support/worlds/auth.ts';
 
@@ -84,6 +84,41 @@ describe('contract: MCP', function () {
     // What is not listed is refused all the same.
     const refused = await (await connect(key)).call('next_task');
     expect(refused).to.deep.include({ isError: true, text: 'This call requires the role operator; yours is viewer.' });
+  });
+
+  it('takes any Accept that allows JSON, and a request without Content-Type', async () => {
+    const body = JSON.stringify({
+      ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
+      params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'bare', version: '1' } },
+    });
+    const post = async (headers: Record<string, string>) =>
+      (await send(world, 'POST', '/mcp', { 'x-api-key': world.adminKey, ...headers }, body)).resume().statusCode;
+    const json = { 'content-type': 'application/json' };
+    for (const accept of ['*/*', 'application/*', 'application/json', 'text/html, application/json;q=0.5'])
+      expect(await post({ ...json, accept }), accept).to.equal(200);
+    expect(await post(json), 'none').to.equal(200);
+    expect(await post({}), 'no headers').to.equal(200);
+    expect(await post({ ...json, accept: 'text/html' }), 'HTML only').to.equal(406);
+  });
+
+  it('takes null for every optional argument, over HTTP', async () => {
+    const { name } = await agentWith();
+    const { task } = (await admin('POST', '/api/tasks', { title: 'of nulls', assigned_to: name })).body;
+    const client = await connect(world.adminKey);
+    const samples: Record<string, unknown> = { id: task.id, taskId: task.id, name: 'null-ada', q: 'nulls' };
+    const bad: string[] = [];
+    for (const { name: tool, inputSchema } of toolsOf(routes).values()) {
+      const required = inputSchema.required as readonly string[];
+      const args = Object.fromEntries(
+        Object.keys(inputSchema.properties as object).map((one) => [
+          one,
+          required.includes(one) ? (samples[one] ?? 'x') : null,
+        ]),
+      );
+      const { text } = await client.call(tool, args);
+      if (/null/i.test(text) && /must|expected|received/i.test(text.slice(0, 200))) bad.push(`${tool}: ${text}`);
+    }
+    expect(bad).to.deep.equal([]);
   });
 
   it('an agent sees only its own tasks and changes only itself', async () => {

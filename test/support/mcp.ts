@@ -20,11 +20,11 @@ export interface McpClient {
   close(): Promise<void>;
 }
 
-const resultOf = ({ isError, content, structuredContent }: Record<string, unknown>): ToolResult => ({
-  isError: isError === true,
-  text: (content as readonly { readonly text?: string }[])[0]?.text ?? '',
-  value: structuredContent,
-});
+function resultOf({ isError, content, structuredContent }: Record<string, unknown>): ToolResult {
+  const text = (content as readonly { readonly text?: string }[])[0]?.text ?? '';
+  // A large result is sent as text only.
+  return { isError: isError === true, text, value: structuredContent ?? JSON.parse(text) };
+}
 
 /** @param era `2026`: the revision 2026-07-28; `2025`: 2025-11-25 */
 export async function connectMcp(

@@ -10,7 +10,12 @@ export const taskQueueRoute = defineRoute({
   path: '/api/tasks/queue',
   noPast: 'a poll claims a task',
   summary: 'Get the next task for an agent',
-  mcp: { tool: 'next_task' },
+  mcp: {
+    tool: 'next_task',
+    description: `Claims your next task: it becomes in_progress and is assigned to you. Each task goes to one agent. Tasks are ordered by priority, then due date, then age.
+
+reason says what task is: assigned, a task that was claimed now; continue_current, a task that you have in progress; at_capacity (task is null), you have max_capacity tasks in progress; no_tasks_available (task is null), there is nothing to do.`,
+  },
   description: `Claims the next task for an agent: it becomes \`in_progress\` and is assigned to the agent. Each task goes to one agent, however many poll at the same time. Polls of one agent run one after another, so it never claims more than \`max_capacity\` tasks.
 
 A task can be claimed if its status is \`inbox\` or \`assigned\` and it is assigned to this agent or to no agent. Tasks are ordered by priority, then due date, then age.

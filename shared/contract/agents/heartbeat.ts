@@ -30,14 +30,24 @@ export const heartbeatPostResponse = heartbeatResponse.extend({
   token_recorded: z.boolean().describe('true: token_usage was complete and has been recorded'),
 });
 
+const count = { type: 'integer', minimum: 0 };
+const maybeCount = { type: ['integer', 'null'], minimum: 0 };
+/** Any value is accepted, so the description shows only what is recorded. */
+const TOKEN_USAGE = {
+  type: ['object', 'null'],
+  properties: {
+    model: { type: 'string' },
+    inputTokens: count,
+    outputTokens: count,
+    cacheReadTokens: maybeCount,
+    cacheWriteTokens: maybeCount,
+    taskId: maybeCount,
+  },
+};
+
 export const heartbeatBody = z.object({
   connection_id: text(200).nullish(),
-  token_usage: z
-    .unknown()
-    .optional()
-    .describe(
-      '{model, inputTokens, outputTokens, cacheReadTokens?, cacheWriteTokens?, taskId?}; ignored if incomplete',
-    ),
+  token_usage: z.unknown().optional().meta({ override: TOKEN_USAGE }).describe('ignored if incomplete'),
 });
 
 export const tokenUsage = z
