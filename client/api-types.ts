@@ -290,6 +290,16 @@ export interface Api {
         readonly by_type: readonly { readonly type: string; readonly count: number }[];
         readonly timeline: readonly { readonly timestamp: number; readonly hour: string; readonly count: number }[];
       };
+      readonly status?: {
+        readonly seconds_by_status: Readonly<Record<string, number>>;
+        readonly since: number;
+        readonly spans: readonly {
+          readonly status: string;
+          readonly since: number;
+          readonly until: number;
+          readonly position: number;
+        }[];
+      };
       readonly trends?: {
         readonly current_period: {
           readonly since: number;
@@ -1636,6 +1646,7 @@ export interface Api {
       readonly limit?: number;
       readonly action?: 'list' | 'stats' | 'agent-costs' | 'task-costs' | 'trends' | 'export';
       readonly timeframe?: string;
+      readonly before?: number;
       readonly format?: 'json' | 'csv';
       readonly as_of?: string;
     };
@@ -2780,6 +2791,19 @@ export interface Api {
         readonly oldest_pending_age_seconds: number | null;
         readonly estimated_wait_seconds: number | null;
         readonly estimated_wait_confidence: 'calculated' | 'unknown';
+      };
+      readonly tasks: {
+        readonly by_status: {
+          readonly backlog: number;
+          readonly inbox: number;
+          readonly assigned: number;
+          readonly awaiting_owner: number;
+          readonly in_progress: number;
+          readonly review: number;
+          readonly quality_review: number;
+          readonly done: number;
+          readonly failed: number;
+        };
       };
       readonly agents: {
         readonly total: number;

@@ -5,7 +5,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { WITH_PAST } from './api-types.ts';
 import { type Asked, addressOf, type Call, type CallError, call, type ResponseOf } from './client.ts';
-import { useAsOf } from './moment.ts';
+import { timeOfMoment, useAsOf } from './moment.ts';
 import { onFrame, onGap } from './stream.ts';
 
 interface Entry {
@@ -202,4 +202,13 @@ export function useRead<C extends Call>(
       if (entry) load(key, entry).catch(() => undefined);
     },
   };
+}
+
+/** The displayed moment, Unix milliseconds: of a position, when the service counted the workload for it. */
+export function useShownTime(): number {
+  const moment = useAsOf();
+  const time = timeOfMoment(moment);
+  const isPosition = moment !== undefined && time === undefined;
+  const { data } = useRead('GET /api/workload', isPosition ? {} : undefined);
+  return time ?? (data ? data.timestamp * 1000 : Date.now());
 }

@@ -3,13 +3,15 @@ import { urlOf } from '../client/address.ts';
 import type { Activity } from '../client/api-types.ts';
 import { BASE } from '../client/base.ts';
 import { useAsOf } from '../client/moment.ts';
-import { useRead } from '../client/reads.ts';
+import { useRead, useShownTime } from '../client/reads.ts';
 import { useRights } from '../client/session.ts';
 import { Copy, Empty, Page, Panel, Seconds, Shown, State, Table, type Tone } from '../parts/basic.tsx';
 import { Bars, Shares } from '../parts/chart.tsx';
 import { count, duration, money, words } from '../parts/format.ts';
+import { hourBars } from '../parts/hours.ts';
 import { recordUrl } from '../parts/record.tsx';
 import { useReadiness } from './readiness.ts';
+import { STATES } from './tasks/tasks.tsx';
 
 /** Counts agents and tasks; two panels share it. */
 const useWorkload = () => useRead('GET /api/workload', {}, { kinds: ['agent.', 'task.'] });
@@ -63,10 +65,10 @@ function Tasks() {
   return (
     <Panel title="Tasks" read={workload} more={<a href={urlOf('/tasks')}>Board</a>}>
       <Shown read={workload}>
-        {({ queue, capacity, recommendation }) => (
+        {({ tasks, queue, capacity, recommendation }) => (
           <>
             <ul class="tiles">
-              {Object.entries(queue.by_status).map(([status, n]) => (
+              {STATES.map((status) => [status, tasks.by_status[status]] as const).map(([status, n]) => (
                 <li key={status}>
                   <a href={urlOf('/tasks', { view: 'table', status })}>
                     <b>{count(n)}</b> <State is={status} />
@@ -90,8 +92,10 @@ function Tasks() {
 }
 
 function Spend() {
-  const trend = useRead('GET /api/tokens', { query: { action: 'trends' } }, { kinds: ['activity.', 'agent.'] });
-  const day = useRead('GET /api/tokens', { query: { action: 'stats', timeframe: 'day' } });
+  const options = { kinds: ['activity.', 'agent.'] };
+  const trend = useRead('GET /api/tokens', { query: { action: 'trends', timeframe: 'day' } }, options);
+  const day = useRead('GET /api/tokens', { query: { action: 'stats', timeframe: 'day' } }, options);
+  const end = useShownTime();
   const stats = day.data && 'recordCount' in day.data && 'sessions' in day.data ? day.data : undefined;
   const hours = trend.data && 'trends' in trend.data ? trend.data.trends : [];
   return (
@@ -105,11 +109,11 @@ function Spend() {
                 label="US dollars by hour"
                 as={money}
                 height={64}
-                bars={hours.map(({ timestamp, cost }) => ({
-                  key: timestamp,
-                  label: new Date(timestamp).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' }),
-                  value: cost,
-                }))}
+                bars={hourBars(
+                  hours.map(({ timestamp, cost }) => ({ at: Date.parse(timestamp), value: cost })),
+                  end - 24 * 3_600_000,
+                  end,
+                )}
               />
               <Shares
                 as={money}

@@ -1,9 +1,10 @@
 /**
  * The data of diagnostics besides activities and tokens: completed tasks and failures, one by one and by hour, under
- * the name that the agent had; and the agents' names over time.
+ * the name that the agent had; and the agents' names and statuses over time.
  */
-import { agentDetailsChanged } from '../../shared/events/agents/agents.ts';
-import { agentRegistered } from '../../shared/events/agents/registration.ts';
+import { agentDetailsChanged, agentStatusChanged } from '../../shared/events/agents/agents.ts';
+import { agentWoken } from '../../shared/events/agents/heartbeat.ts';
+import { agentRegistered, agentReturned } from '../../shared/events/agents/registration.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
@@ -22,6 +23,21 @@ export const namesOverTimeTable = defineTable(
     since: 'bigint',
   },
   { key: ['workspace_id', 'agent_id', 'id'] },
+);
+
+/** Changes of status, in the order of the log. */
+export const statusesTable = defineTable(
+  'statuses',
+  {
+    workspace_id: 'int',
+    agent_id: 'bigint',
+    /** Number of the event. */
+    id: 'bigint',
+    status: 'text',
+    /** Unix seconds. */
+    since: 'bigint',
+  },
+  { key: ['workspace_id', 'agent_id', 'id'], indexes: ['workspace_id, agent_id, since DESC, position DESC'] },
 );
 
 export const signalsTable = defineTable(
@@ -77,9 +93,22 @@ const named = ({ meta, data }: DomainEvent<string, { readonly agent_id: number }
     since: seconds(meta.at),
   });
 
+const became = ({ meta, data }: DomainEvent<string, { readonly agent_id: number }>, status: string): Change =>
+  insert(statusesTable, {
+    workspace_id: meta.workspace,
+    agent_id: data.agent_id,
+    id: meta.number,
+    status,
+    since: seconds(meta.at),
+  });
+
 /** Further changes, by event type: signals come from the catalogue. */
-const naming: readonly Handler[] = [
-  on(agentRegistered, (event) => [named(event, event.data.name)]),
+const ownHandlers: readonly Handler[] = [
+  on(agentRegistered, (event) => [named(event, event.data.name), became(event, event.data.status)]),
+  // A heartbeat that changes the status is accompanied by an AgentStatusChanged; these two are not.
+  on(agentReturned, (event) => [became(event, 'idle')]),
+  on(agentWoken, (event) => [became(event, 'idle')]),
+  on(agentStatusChanged, (event) => [became(event, event.data.to), ...signalChanges(event)]),
   on(agentDetailsChanged, (event) => {
     const { name } = event.data.changes;
     return name === undefined ? [] : [named(event, name)];
@@ -89,11 +118,11 @@ const naming: readonly Handler[] = [
 export const diagnosticsProjection = defineProjection({
   name: 'diagnostics',
   version: 1,
-  tables: [namesOverTimeTable, signalsTable, signalHoursTable],
+  tables: [namesOverTimeTable, statusesTable, signalsTable, signalHoursTable],
   handlers: [
-    ...naming,
+    ...ownHandlers,
     ...[...catalogue.values()]
-      .filter((definition) => definition.signals)
+      .filter(({ type, signals }) => signals && !ownHandlers.some((one) => one.type === type))
       .map((definition): Handler => ({ type: definition.type, handle: signalChanges })),
   ],
 });

@@ -129,6 +129,8 @@ export function derivationsOf(found: Found, sections: ReadonlySet<DiagnosticsSec
         (total, hour) => active(total, { hour: Number(hour) }),
       ),
     }),
+    // Each span has the position of its event.
+    status: () => ({}),
     trends: () => {
       const { current_period: now, previous_period: earlier, change } = trendsOf(found, { before, since, until });
       const of = (field: 'activities' | 'errors' | 'tasks_completed') => [

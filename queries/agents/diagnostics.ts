@@ -13,7 +13,8 @@ import { type Reads, tableOf } from '../reads.ts';
 import { taskIdSeen, taskSeen } from '../tasks/visibility.ts';
 import { SUMS, usageSince } from '../tokens/usage.ts';
 import { derivationsOf } from './derivations.ts';
-import { activityOf, type Found, summaryOf, tasksOf, tokensOf, trendsOf } from './sections.ts';
+import { activityOf, type Found, statusOf, summaryOf, tasksOf, tokensOf, trendsOf } from './sections.ts';
+import { statusChanges, statusSeconds, statusSince } from './statuses.ts';
 import {
   type Counted,
   countsIn,
@@ -65,6 +66,7 @@ const NEEDED: Readonly<Record<DiagnosticsSection, readonly (keyof Found)[]>> = {
   tasks: ['completed', 'places', 'recent_completed'],
   errors: ['failed', 'failures', 'recent_failures'],
   activity: ['activity_types', 'timeline'],
+  status: ['status_seconds', 'status_since', 'status_changes'],
   trends: ['completed', 'completed_before', 'failed', 'failed_before', 'activities', 'activities_before'],
   tokens: ['models', 'tokens'],
 };
@@ -78,6 +80,7 @@ const NEEDED_AS_EVIDENCE: Readonly<Record<DiagnosticsSection, readonly (keyof Fo
   tasks: ['completed_events', 'completed_to', 'task_events', 'task_to'],
   errors: ['failed_events', 'failed_to'],
   activity: ['activities', 'activity_events', 'activity_to'],
+  status: [],
   trends: ['completed_events', 'completed_to', 'failed_events', 'failed_to', 'activity_events', 'activity_to'],
   tokens: ['report_events', 'report_from', 'report_to'],
 };
@@ -121,6 +124,7 @@ export async function diagnosticsOf(
     rows: tableOf(reads, activitiesProjection, 'activities'),
     whose: sql`actor`,
   };
+  const statuses = { workspace, agent: id, since, until };
   const countsOf = (of: Counted) => countsIn(workspace, names, windows, of);
   const eventsOf = (of: Counted) => eventsIn(workspace, names, windows, of, most ?? 0);
   const counts = tableOf(reads, tasksProjection, 'task_counts');
@@ -158,6 +162,9 @@ export async function diagnosticsOf(
         WHERE workspace_id = ${workspace} AND assigned_to = ${name} AND status = 'done' AND updated_at >= ${since}
           AND ${taskSeen(view, 'own')}
         ORDER BY updated_at DESC, id DESC LIMIT ${sql.lit(RECENT_TASKS)}) t)`,
+    status_seconds: statusSeconds(reads, statuses),
+    status_since: statusSince(reads, statuses),
+    status_changes: statusChanges(reads, statuses),
     models: sql`
       (SELECT coalesce(json_agg(m ORDER BY m.input_tokens + m.output_tokens DESC, m.model), '[]') FROM (
         SELECT model, ${SUMS} FROM usage GROUP BY model
@@ -198,6 +205,7 @@ export async function diagnosticsOf(
     tasks: () => tasksOf(found, hours),
     errors: () => ({ by_type: found.failures, total: found.failed, recent: found.recent_failures }),
     activity: () => activityOf(found),
+    status: () => statusOf(found, until),
     trends: () => trendsOf(found, { before, since, until }),
     tokens: () => tokensOf(found),
   };

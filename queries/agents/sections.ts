@@ -1,6 +1,7 @@
 /** The sections of diagnostics, computed from the result of the statement. */
 import type { CompletedTask, Failure, Period, TypeCount } from '../../shared/contract/agents/diagnostics.ts';
 import { NO_SUMS, type Sums } from '../tokens/usage.ts';
+import { type StatusChange, type StatusSeconds, spansOf } from './statuses.ts';
 import { percentChange, percentOf, perDay, trendAlerts } from './trends.ts';
 import { MS } from './windows.ts';
 
@@ -18,6 +19,9 @@ export interface Found {
   readonly timeline: { start: number; count: number }[];
   readonly places: { status: string; priority: string; count: number }[];
   readonly recent_completed: CompletedTask[];
+  readonly status_seconds: StatusSeconds[];
+  readonly status_since: number | null;
+  readonly status_changes: StatusChange[];
   readonly models: (Sums & { model: string })[];
   readonly tokens: Sums;
   readonly evidence_start: number;
@@ -93,6 +97,12 @@ export function activityOf({ activity_types, timeline }: Found) {
     })),
   };
 }
+
+export const statusOf = ({ status_seconds, status_since, status_changes }: Found, until: number) => ({
+  seconds_by_status: Object.fromEntries(status_seconds.map(({ status, seconds }) => [status, seconds])),
+  since: status_since ?? until,
+  spans: spansOf(status_changes, until),
+});
 
 export function trendsOf(
   found: Found,

@@ -10,6 +10,7 @@ import {
   WORKLOAD_PRIORITIES,
   type Workload,
 } from '../../shared/contract/monitoring/workload.ts';
+import { TASK_STATUSES } from '../../shared/contract/tasks/tasks.ts';
 import { DAY, HOUR } from '../../shared/time.ts';
 import { inWorkspace, type Reads, tableOf, tables } from '../reads.ts';
 
@@ -42,13 +43,13 @@ export async function workloadOf(
   now: number,
 ): Promise<Workload> {
   const tasks = tables(reads, tasksProjection);
-  const pending = await tasks
+  const all = await tasks
     .selectFrom('task_counts')
     .select(({ fn }) => ['status', 'priority', fn.sum<number>('count').as('count')])
     .where('workspace_id', '=', workspace)
-    .where('status', 'in', PENDING_STATUSES)
     .groupBy(['status', 'priority'])
     .execute();
+  const pending = all.filter(({ status }) => PENDING_STATUSES.some((one) => one === status));
   const recent = await inWorkspace(reads, activitiesProjection, 'activities', workspace)
     .select(({ fn }) => [
       fn.countAll<number>().as('all'),
@@ -135,6 +136,7 @@ export async function workloadOf(
       estimated_wait_seconds: perHour === 0 ? null : Math.round((total_pending / perHour) * HOUR),
       estimated_wait_confidence: perHour === 0 ? 'unknown' : 'calculated',
     },
+    tasks: { by_status: filled(TASK_STATUSES, summed(all, 'status')) },
     agents: {
       total: [...agentsBy.values()].reduce((sum, count) => sum + count, 0),
       online: available,

@@ -42,18 +42,24 @@ export const recordOf = (workspace: number, report: KnownReport): TokenRecord =>
 const COLUMNS = sql`r.id, r.at, r.model, r.session_id, r.agent_id, r.agent_name, r.input_tokens, r.output_tokens,
   r.cache_read_tokens, r.cache_write_tokens, r.cost, r.price, r.operation, r.task_id, r.duration`;
 
-/** The newest 100 reports of a timeframe, and the total number. @param now Unix ms */
+/**
+ * The newest 100 reports of a timeframe, and the total number.
+ *
+ * @param now Unix ms
+ * @param before Unix ms: only earlier reports; the number counts all
+ */
 export async function listTokens(
   reads: Reads,
   workspace: number,
   timeframe: string,
   now: number,
   most?: number,
+  before = Number.MAX_SAFE_INTEGER,
 ): Promise<TokenListResponse> {
   const since = sinceOf(timeframe, now);
   const { rows } = await sql<KnownReport>`
     SELECT ${COLUMNS} FROM ${tokensTable(reads, 'reports')} r
-    WHERE r.workspace_id = ${workspace} AND r.at >= ${since}
+    WHERE r.workspace_id = ${workspace} AND r.at >= ${since} AND r.at < ${before}
     ORDER BY r.at DESC, r.position DESC, r.place DESC LIMIT 100`.execute(reads.db);
   const { requests, position: to } = await totalSince(reads, workspace, since, now);
   const response = { usage: rows.map((row) => recordOf(workspace, row)), total: requests, timeframe };

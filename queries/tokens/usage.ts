@@ -27,8 +27,13 @@ export const tokensTable = (reads: Reads, name: (typeof tokensProjection.tables)
   tableOf(reads, tokensProjection, name);
 export const agentsTable = (reads: Reads): Sql => tableOf(reads, agentsProjection, 'agents');
 
+/** A day of UTC, or a time. */
+const MOMENT = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\dZ)?$/;
+
 /** The beginning of a timeframe, Unix ms; 0: no limit. */
 export function sinceOf(timeframe: string, now: number): number {
+  const moment = MOMENT.test(timeframe) ? Date.parse(timeframe) : Number.NaN;
+  if (!Number.isNaN(moment)) return Math.max(0, moment);
   const span = Object.hasOwn(TIMEFRAMES, timeframe) ? TIMEFRAMES[timeframe] : undefined;
   return span === undefined ? 0 : now - span;
 }

@@ -47,6 +47,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     trends: 'a period compared with the previous one',
     windows: 'what happened in a time window',
     sections: 'the parts of diagnostics',
+    statuses: 'how long an agent had each status',
     derivations: 'which events the numbers of diagnostics come from',
     sync: 'import from the gateway configuration',
     adapters: 'agent frameworks',

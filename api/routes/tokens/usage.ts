@@ -21,7 +21,7 @@ async function reportOf({ reads, now: clock }: Services, viewer: Viewer, query: 
   const now = clock();
   switch (action) {
     case 'list':
-      return listTokens(reads, workspace, timeframe, now, most);
+      return listTokens(reads, workspace, timeframe, now, most, query.before);
     case 'stats':
       return tokenStats(reads, workspace, timeframe, now, most);
     case 'agent-costs':

@@ -100,7 +100,7 @@ export function AgentView({ id }: { readonly id: string }) {
                 urlWith({ tab: name === 'diagnostics' ? undefined : name }),
               ])}
             />
-            {tab === 'diagnostics' && <Diagnostics id={one.id} name={one.name} status={one.status} />}
+            {tab === 'diagnostics' && <Diagnostics id={one.id} name={one.name} />}
             {tab === 'cost' && <AgentCost name={one.name} id={one.id} />}
             {tab === 'attribution' && <Attribution id={one.id} />}
             {tab === 'texts' && <Texts id={one.id} config={one.config} />}

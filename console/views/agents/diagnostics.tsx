@@ -3,21 +3,14 @@ import { urlOf } from '../../client/address.ts';
 import { useRead } from '../../client/reads.ts';
 import { useRights } from '../../client/session.ts';
 import { Panel, Seconds, Shown, State, Table } from '../../parts/basic.tsx';
-import { type Bar, Bars, Shares } from '../../parts/chart.tsx';
+import { Bars, Shares } from '../../parts/chart.tsx';
 import { change, count, percent, words } from '../../parts/format.ts';
+import { hourBars } from '../../parts/hours.ts';
 import { Figure } from './evidence.tsx';
 import { StatusOverTime } from './status.tsx';
 import { useHours } from './window.tsx';
 
-export function Diagnostics({
-  id,
-  name,
-  status,
-}: {
-  readonly id: number;
-  readonly name: string;
-  readonly status: string;
-}) {
+export function Diagnostics({ id, name }: { readonly id: number; readonly name: string }) {
   const { isAdmin, me } = useRights();
   const { hours, choice } = useHours();
   const may = isAdmin || me.username === name;
@@ -35,7 +28,7 @@ export function Diagnostics({
     <>
       <div class="filters">{choice}</div>
       <div class="grid">
-        <StatusOverTime id={id} name={name} status={status} hours={Number(hours)} />
+        <StatusOverTime id={id} hours={hours} />
         {may && (
           <Panel title="Diagnostics" read={read}>
             <Shown read={read}>
@@ -94,14 +87,18 @@ export function Diagnostics({
         {may && (
           <Panel title="Activity">
             <Shown read={read}>
-              {({ activity, errors }) => (
+              {({ activity, errors, timeframe: { since, until } }) => (
                 <>
                   {activity && (
                     <Bars
                       label="Activities by hour"
                       as={count}
                       height={80}
-                      bars={everyHour(activity.timeline, Number(hours))}
+                      bars={hourBars(
+                        activity.timeline.map(({ timestamp, count: value }) => ({ at: timestamp * 1000, value })),
+                        since * 1000,
+                        until * 1000,
+                      )}
                     />
                   )}
                   {activity && (
@@ -154,21 +151,4 @@ export function Diagnostics({
       </div>
     </>
   );
-}
-
-const HOUR_S = 3600;
-
-/** A bar for each hour of the window, including hours without events. */
-function everyHour(timeline: readonly { readonly timestamp: number; readonly count: number }[], hours: number): Bar[] {
-  const counts = new Map(timeline.map(({ timestamp, count: n }) => [timestamp, n]));
-  const last = timeline.at(-1)?.timestamp ?? 0;
-  const width = Math.max(1, Math.ceil(hours / 72));
-  const bars: Bar[] = [];
-  for (let at = last - (hours - 1) * HOUR_S; at <= last; at += width * HOUR_S) {
-    let value = 0;
-    for (let hour = 0; hour < width; hour++) value += counts.get(at + hour * HOUR_S) ?? 0;
-    const label = new Date(at * 1000).toLocaleString('en-GB', { weekday: 'short', hour: '2-digit', minute: '2-digit' });
-    bars.push({ key: String(at), label, value });
-  }
-  return bars;
 }

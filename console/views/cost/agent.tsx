@@ -18,20 +18,20 @@ export function AgentCost({ name }: { readonly name: string; readonly id?: numbe
   const agents = useDays('agent-costs', day, isAgentCosts);
   const sessions = useDays('stats', day, isSessionCosts);
   const tasks = useDays('task-costs', day, isTaskCosts);
-  const models = agents.at.map((one) => one?.agents[name]?.models ?? {});
-  const own = agents.at.map((one) => ({
+  const models = agents.since.map((one) => one?.agents[name]?.models ?? {});
+  const own = agents.since.map((one) => ({
     [name]: one?.agents[name]?.stats ?? NONE,
   }));
   const ofName = (sums: Sums = {}): Sums =>
     Object.fromEntries(Object.entries(sums).filter(([session]) => session.split(':')[0] === name));
-  const ids = new Set(tasks.at[0]?.agents[name]?.taskIds ?? []);
-  const byTask = tasks.at.map((one) =>
+  const ids = new Set(tasks.since[0]?.agents[name]?.taskIds ?? []);
+  const byTask = tasks.since.map((one) =>
     sumsOfTasks(one, ({ taskId, title }) => (ids.has(taskId) ? `${taskId} ${title}` : undefined)),
   );
   const shown = dayName(day, today);
-  const byModel = changesOf(models[2] ?? {}, models[1] ?? {}, models[0] ?? {});
-  const total = changesOf(own[2] ?? {}, own[1] ?? {}, own[0] ?? {});
-  const taskRows = changesOf(byTask[2] ?? {}, byTask[1] ?? {}, byTask[0] ?? {});
+  const byModel = changesOf(models[0], models[1], models[2]);
+  const total = changesOf(own[0], own[1], own[2]);
+  const taskRows = changesOf(byTask[0], byTask[1], byTask[2]);
   const [main] = byModel;
   const [mainTask] = taskRows;
   const start = startOf(day);
@@ -91,9 +91,9 @@ export function AgentCost({ name }: { readonly name: string; readonly id?: numbe
         {sessions.ready ? (
           <Changes
             rows={changesOf(
-              ofName(sessions.at[2]?.sessions),
-              ofName(sessions.at[1]?.sessions),
-              ofName(sessions.at[0]?.sessions),
+              ofName(sessions.since[0]?.sessions),
+              ofName(sessions.since[1]?.sessions),
+              ofName(sessions.since[2]?.sessions),
             )}
             label="Sessions"
             name="Session"

@@ -49,9 +49,9 @@ interface DayProps {
 }
 
 function ByAgent({ day, name }: DayProps) {
-  const { at, read, ready } = useDays('agent-costs', day, isAgentCosts);
-  const [third, second, first] = at;
-  const rows = changesOf(sumsOfAgents(first), sumsOfAgents(second), sumsOfAgents(third));
+  const { since, read, ready } = useDays('agent-costs', day, isAgentCosts);
+  const [before, own, next] = since.map(sumsOfAgents);
+  const rows = changesOf(before, own, next);
   return (
     <Panel title={`What changed: ${name} against the day before`} class="wide" read={read}>
       {ready ? (
@@ -73,8 +73,8 @@ function ByAgent({ day, name }: DayProps) {
 }
 
 function ByModel({ day, name }: DayProps) {
-  const { at, read, ready } = useDays('stats', day, isSessionCosts);
-  const rows = changesOf(at[2]?.models ?? {}, at[1]?.models ?? {}, at[0]?.models ?? {});
+  const { since, read, ready } = useDays('stats', day, isSessionCosts);
+  const rows = changesOf(since[0]?.models, since[1]?.models, since[2]?.models);
   return (
     <Panel title={`Models: ${name} against the day before`} class="wide" read={read}>
       {ready ? (
@@ -87,9 +87,9 @@ function ByModel({ day, name }: DayProps) {
 }
 
 function ByProject({ day, name }: DayProps) {
-  const { at, read, ready } = useDays('task-costs', day, isTaskCosts);
-  const [third, second, first] = at.map((one) => sumsOfTasks(one, ({ project }) => project.name ?? 'no project'));
-  const rows = changesOf(first ?? {}, second ?? {}, third ?? {});
+  const { since, read, ready } = useDays('task-costs', day, isTaskCosts);
+  const [before, own, next] = since.map((one) => sumsOfTasks(one, ({ project }) => project.name ?? 'no project'));
+  const rows = changesOf(before, own, next);
   return (
     <Panel title={`Projects: ${name} against the day before`} class="wide" read={read}>
       {ready ? (

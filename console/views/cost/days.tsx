@@ -1,7 +1,6 @@
 /** The chosen day, and a chart for choosing one. */
 import { setParams, useAddress } from '../../client/address.ts';
-import { timeOfMoment, useAsOf } from '../../client/moment.ts';
-import { useRead } from '../../client/reads.ts';
+import { useRead, useShownTime } from '../../client/reads.ts';
 import { Panel, Shown } from '../../parts/basic.tsx';
 import { Bars } from '../../parts/chart.tsx';
 import { money } from '../../parts/format.ts';
@@ -13,7 +12,7 @@ const DAYS = 30;
 
 /** The chosen day; default: the last complete day. */
 export function useDay(): { readonly day: string; readonly today: string } {
-  const shown = timeOfMoment(useAsOf()) ?? Date.now();
+  const shown = useShownTime();
   const today = dayOf(shown);
   return { day: useAddress().query.get('day') ?? dayBefore(today), today };
 }

@@ -5,6 +5,7 @@ import { useRead } from '../../client/reads.ts';
 import { Panel, Shown, Table, Time } from '../../parts/basic.tsx';
 import { count, money } from '../../parts/format.ts';
 import { Estimated } from './prices.tsx';
+import { dayOf } from './spend.ts';
 
 /** Maximum number of reports that the service lists at a time, newest first. */
 const PAGE = 100;
@@ -29,9 +30,8 @@ export function Reports({
   const until = before === null ? end : Number(before);
   const read = useRead(
     'GET /api/tokens',
-    { query: { action: 'list', timeframe: 'day' } },
-    // A day that has not ended is read as of now.
-    until >= Date.now() ? { kinds: ['activity.'] } : { at: new Date(until - 1).toISOString() },
+    { query: { action: 'list', timeframe: dayOf(start), before: until } },
+    { kinds: ['activity.'] },
   );
   const page = (to: number | undefined) => setParams({ before: to }, { replace: true });
   return (

@@ -5,7 +5,7 @@ import { derivationsSchema, evidenceParams } from '../evidence.ts';
 import { agentSchema } from './agents.ts';
 import { reportQuery, timeframeSchema } from './scope.ts';
 
-export const DIAGNOSTICS_SECTIONS = ['summary', 'tasks', 'errors', 'activity', 'trends', 'tokens'] as const;
+export const DIAGNOSTICS_SECTIONS = ['summary', 'tasks', 'errors', 'activity', 'status', 'trends', 'tokens'] as const;
 export type DiagnosticsSection = (typeof DIAGNOSTICS_SECTIONS)[number];
 
 export const diagnosticsQuery = reportQuery(DIAGNOSTICS_SECTIONS).extend(evidenceParams);
@@ -71,6 +71,22 @@ export const diagnosticsActivity = z.object({
     .describe('hours with activities, oldest first'),
 });
 
+const statusSpan = z.object({
+  status: z.string(),
+  since: unixSeconds,
+  until: unixSeconds,
+  position: z.int().describe('of the event in the log that began it'),
+});
+export type StatusSpan = z.infer<typeof statusSpan>;
+
+export const diagnosticsStatus = z.object({
+  seconds_by_status: counts.describe(
+    'complete from `since` on: they add up to the seconds from then to `timeframe.until`',
+  ),
+  since: unixSeconds.describe('beginning of the window, or of the agent'),
+  spans: z.array(statusSpan).describe('oldest first; of more than 1,000 changes, those since the thousandth newest'),
+});
+
 const period = z.object({
   since: unixSeconds,
   until: unixSeconds,
@@ -104,6 +120,7 @@ export const diagnosticsResponse = z.object({
   tasks: diagnosticsTasks.optional(),
   errors: diagnosticsErrors.optional(),
   activity: diagnosticsActivity.optional(),
+  status: diagnosticsStatus.optional(),
   trends: diagnosticsTrends.optional(),
   tokens: diagnosticsTokens.optional(),
   evidence: derivationsSchema.optional(),

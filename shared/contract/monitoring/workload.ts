@@ -1,6 +1,7 @@
 /** Workload: pending tasks, available agents, and whether more tasks should be submitted. */
 import { z } from 'zod';
 import { unixSeconds } from '../common.ts';
+import { TASK_STATUSES } from '../tasks/tasks.ts';
 
 export const PENDING_STATUSES = ['inbox', 'assigned', 'in_progress', 'review', 'quality_review'] as const;
 export const WORKLOAD_PRIORITIES = ['low', 'medium', 'high', 'critical', 'urgent'] as const;
@@ -48,6 +49,7 @@ export const workloadResponse = z.object({
     estimated_wait_seconds: z.int().nullable().describe('at the rate of the last hour'),
     estimated_wait_confidence: z.enum(['calculated', 'unknown']),
   }),
+  tasks: z.object({ by_status: zeroFilled(TASK_STATUSES).describe('all tasks') }),
   agents: z.object({
     total: z.int(),
     online: z.int().describe('online, idle or busy'),

@@ -1,5 +1,6 @@
 /** Sums of reported tokens. */
 import { z } from 'zod';
+import { wholeText } from '../common.ts';
 import { derivationsSchema, evidenceParams } from '../evidence.ts';
 import { tokenRecordSchema } from './reports.ts';
 
@@ -40,7 +41,12 @@ export const tokensQuery = z.object({
     .max(100)
     .default('all')
     .meta({ override: { type: 'string', maxLength: 100, default: 'all' } })
-    .describe('hour, day, week, month (30 days) or all; anything else counts as all'),
+    .describe(
+      'hour, day, week, month (30 days), or since a day (2026-11-26, in UTC) or time (2026-11-26T10:00:00Z); anything else counts as all',
+    ),
+  before: wholeText(0, 9_999_999_999_999, 'must be Unix milliseconds')
+    .optional()
+    .describe('of a list: only reports with an earlier `timestamp`, Unix milliseconds; `total` counts all'),
   format: z.enum(['json', 'csv']).default('json').describe('of an export; CSV has no sums, and so no evidence'),
 });
 export type TokensQuery = z.infer<typeof tokensQuery>;

@@ -30,6 +30,23 @@ describe('GET /api/agents/{id}/diagnostics', () => {
     expect((await diagnostics(name)).body.agent.id).to.equal(id);
   });
 
+  it('shows every caller how long the agent had each status', async () => {
+    const { id } = await create();
+    await done('PUT', `/api/agents/${id}`, { status: 'busy' });
+    const viewer = await world.world.makeSession({ username: 'vera', role: 'viewer' });
+    const path = `/api/agents/${id}/diagnostics`;
+    const asked = async () => bodyOf(await ask('GET', `${path}?section=status`, undefined, viewer), 200);
+    let { status, timeframe } = await asked();
+    // Within the second of the change, no status has lasted yet.
+    while (status.spans.length === 0) ({ status, timeframe } = await asked());
+    expect(status.spans.at(-1)).to.deep.include({ status: 'busy', until: timeframe.until });
+    const seconds = Object.values(status.seconds_by_status as Record<string, number>);
+    expect(seconds.reduce((sum, one) => sum + one, 0)).to.equal(timeframe.until - status.since);
+    expect(timeframe.until - status.since, 'not the whole window').to.be.lessThan(60);
+    for (const query of ['', '?section=status,summary'])
+      expect((await ask('GET', path + query, undefined, viewer)).status).to.equal(403);
+  });
+
   it('shows heartbeats, completed and failed tasks, errors and tokens at once', async () => {
     const { id, name } = await create();
     const path = `/api/agents/${id}`;

@@ -34,7 +34,7 @@ describe('GET /api/tokens', () => {
     };
     const date = new Date(record.timestamp).toISOString().slice(0, 10);
     const timeline = [{ date, cost: 0.0045, tokens: 1_100 }];
-    for (const timeframe of ['hour', 'day', 'week', 'month', 'all']) {
+    for (const timeframe of ['hour', 'day', 'week', 'month', 'all', date]) {
       const of = (action: string) => ask('GET', `${PATH}?action=${action}&timeframe=${timeframe}`);
       const body = conforms(tokenStatsResponse, await of('stats'));
       expect(body.timeframe).to.equal(timeframe);
@@ -119,6 +119,20 @@ describe('GET /api/tokens', () => {
       const reply = await world.refused('GET', `${PATH}?action=${action}`, undefined, 400, /list, stats/);
       expect(reply.body.action).to.equal(action);
     }
+  });
+
+  it('sums since a day, and lists the reports before a time', async () => {
+    const { name } = await world.create();
+    const { record } = (await ask('POST', PATH, usage({ sessionId: `${name}:cli` }))).body;
+    const dayOf = (ahead: number) => new Date(record.timestamp + ahead * 86_400_000).toISOString().slice(0, 10);
+    const since = async (day: string) =>
+      (await ask('GET', `${PATH}?action=agent-costs&timeframe=${day}`)).body.agents[name]?.stats.requestCount;
+    expect([await since(dayOf(0)), await since(dayOf(1))]).to.deep.equal([1, undefined]);
+    const listed = async (before: number) =>
+      (await ask('GET', `${PATH}?timeframe=${dayOf(0)}&before=${before}`)).body.usage.filter(
+        (one: { agentName: string }) => one.agentName === name,
+      ).length;
+    expect([await listed(record.timestamp + 1), await listed(record.timestamp)]).to.deep.equal([1, 0]);
   });
 
   it('treats an unknown timeframe as all, and returns it', async () => {

@@ -29,6 +29,17 @@ describe('projection diagnostics', () => {
     ]);
   });
 
+  it('stores each status of an agent with its start time', () => {
+    const { statuses } = rows(
+      registeredAgent({ agent_id: 7, name: 'ada', status: 'offline' }),
+      status('offline', 'busy'),
+    );
+    expect(statuses.map(({ status: one, since }) => [one, since])).to.deep.equal([
+      ['offline', seconds(timeOf(1))],
+      ['busy', seconds(timeOf(2))],
+    ]);
+  });
+
   it('counts a task as completed for its assignee whenever it becomes done, in any way', () => {
     const done = 'completed ada task_completed: Completed task "Mend the roof"';
     expect(signals(created({ ...ADA, status: 'done' }))).to.deep.equal([done]);

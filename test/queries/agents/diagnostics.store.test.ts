@@ -216,6 +216,50 @@ describe('agent diagnostics', () => {
     }
   });
 
+  it('sum the whole time of each status, however many changes there are, in the order of the log', async () => {
+    const flip = { id: 6, name: 'flip', role: 'coder', status: 'idle' };
+    const start = LAST - 20 * DAY;
+    const changes: { readonly at: number; readonly to: string }[] = [];
+    for (let n = 0; n < 2_500; n++) {
+      // Several changes within one second are common.
+      const at = (changes.at(-1)?.at ?? start) + below(3) * below(600);
+      changes.push({ at, to: pick(['idle', 'busy', 'offline']) });
+    }
+    await models.tell(
+      [agentRegisteredAs(6, 'flip'), { at: start * 1_000 }],
+      ...changes.map(({ at, to }): Told => {
+        const about = { agent_id: 6, name: 'flip', from: 'x', to, cause: 'update' as const, last_activity: null };
+        return [sample(agentStatusChanged, about), { at: at * 1_000 }];
+      }),
+    );
+    const first = (await ask(720, LAST, ['status'], flip)).status;
+    expect(first?.since, 'the beginning of the agent').to.equal(start);
+    for (const hours of [1, 24, 100, 400, 720]) {
+      const since = LAST - hours * HOUR;
+      const seconds: Record<string, number> = {};
+      const all = [{ at: start, to: 'idle' }, ...changes];
+      for (const [n, { at, to }] of all.entries()) {
+        const end = Math.min(all[n + 1]?.at ?? LAST, LAST);
+        const length = Math.max(0, end - Math.max(at, since));
+        if (length > 0) seconds[to] = (seconds[to] ?? 0) + length;
+      }
+      const { status } = await ask(hours, LAST, ['status'], flip);
+      const known = Object.fromEntries(Object.entries(status?.seconds_by_status ?? {}).filter(([, n]) => n > 0));
+      expect(known, `${hours} h`).to.deep.equal(seconds);
+      const sum = Object.values(known).reduce((all, one) => all + one, 0);
+      expect(sum).to.equal(LAST - (status?.since ?? 0));
+      const spans = status?.spans ?? [];
+      expect(spans.at(-1)?.until).to.equal(LAST);
+      for (const [n, span] of spans.entries()) {
+        expect(span.since).to.be.lessThan(span.until);
+        if (n > 0)
+          expect([span.since, span.status]).to.satisfy(
+            ([at, is]: [number, string]) => at === spans[n - 1]?.until && is !== spans[n - 1]?.status,
+          );
+      }
+    }
+  });
+
   it('show evidence for each number, for any window and any amount', async () => {
     const hours = fc.oneof(fc.integer({ min: 1, max: 720 }), fc.constantFrom(1, 24, 720));
     const now = fc.oneof(fc.integer({ min: FIRST, max: LAST + DAY }), fc.constantFrom(...edges));
