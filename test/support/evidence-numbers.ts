@@ -78,6 +78,8 @@ export const EVIDENT_ANSWERS: readonly EvidentResponse[] = [
     },
     facts: [
       ...TIMEFRAME,
+      // Each span has the position of its event, and the seconds are those of the spans.
+      ...under('status', ['seconds_by_status.*', 'since', 'spans[].position', 'spans[].since', 'spans[].until']),
       'agent.id',
       ...under('tasks.recent_completed[]', ['id', 'updated_at', 'completed_at']),
       ...under('errors.recent[]', ['id', 'created_at']),
