@@ -3,6 +3,7 @@ import { type ComponentChildren, render } from 'preact';
 import { useEffect, useErrorBoundary } from 'preact/hooks';
 import { urlOf, useAddress } from './client/address.ts';
 import { background } from './client/background.ts';
+import type { CallError } from './client/client.ts';
 import { findSession, type Session, session } from './client/session.ts';
 import { useStore } from './client/store.ts';
 import { Empty, Failure, Page } from './parts/basic.tsx';
@@ -76,18 +77,29 @@ function Safe({ children }: { readonly children: ComponentChildren }) {
   );
 }
 
+/** Asks again by itself, as during a restart. */
+const AGAIN_MS = 5_000;
+
+function Unreachable({ error }: { readonly error: CallError }) {
+  useEffect(() => {
+    const timer = setTimeout(() => background(findSession()), AGAIN_MS);
+    return () => clearTimeout(timer);
+  }, [error]);
+  return (
+    <main class="sign-in">
+      <h1>Signalbox</h1>
+      <Failure error={error} retry={() => background(findSession())} />
+    </main>
+  );
+}
+
 function Console() {
   const now: Session = useStore(session);
   switch (now.state) {
     case 'asking':
       return <p class="plain">Loading …</p>;
     case 'unreachable':
-      return (
-        <main class="sign-in">
-          <h1>Signalbox</h1>
-          <Failure error={now.error} retry={() => background(findSession())} />
-        </main>
-      );
+      return <Unreachable error={now.error} />;
     case 'out':
       return <SignIn needsSetup={now.needsSetup} note={now.note} />;
     case 'in':

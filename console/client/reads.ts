@@ -33,6 +33,8 @@ export interface Read<T> {
   readonly loading: boolean;
   /** `data` belongs to the previous moment; the one chosen now is being read. */
   readonly isOld: boolean;
+  /** The past is displayed, and the call has none: `data` is that of now. */
+  readonly isPresent: boolean;
   readonly position: number | undefined;
   /** Path and query, for "copy as curl". */
   readonly url: string;
@@ -42,6 +44,8 @@ export interface Read<T> {
 const MOST_KEPT = 150;
 /** Frames come in bursts; a read is repeated at most this often. */
 const PAUSE_MS = 1_000;
+/** A read that has failed for a reason that passes is repeated after this time, milliseconds. */
+const RETRY_MS = 10_000;
 const entries = new Map<string, Entry>();
 
 function notify(entry: Entry): void {
@@ -72,8 +76,12 @@ async function load(key: string, entry: Entry): Promise<void> {
   entry.loading = false;
   entry.stop = undefined;
   notify(entry);
+  if (entry.error && mayPass(entry.error)) setTimeout(() => entry.error && later(key, entry), RETRY_MS);
   if (entry.dirty) later(key, entry);
 }
+
+/** No connection, a time-out, or a service that is starting or has failed. */
+const mayPass = ({ status }: CallError): boolean => status === 0 || status >= 500;
 
 const waiting = new Set<string>();
 function later(key: string, entry: Entry): void {
@@ -99,7 +107,7 @@ onFrame(({ type }) => {
 export function refreshAll(): void {
   for (const [key, entry] of entries) {
     if (entry.listeners.size === 0) entries.delete(key);
-    else if (!entry.isPast) later(key, entry);
+    else if (!entry.isPast || entry.error) later(key, entry);
   }
 }
 onGap(refreshAll);
@@ -151,6 +159,8 @@ export interface ReadOptions {
   readonly kinds?: readonly string[];
   /** After frames, the read is repeated at most once in this time, milliseconds; default: 1,000. */
   readonly pause?: number;
+  /** Data that no frame announces is read again after this time, milliseconds, while the window is visible. */
+  readonly every?: number;
   /** Moment of the read, if not the displayed one; null: now. */
   readonly at?: string | null;
 }
@@ -185,6 +195,15 @@ export function useRead<C extends Call>(
       if (entry.listeners.size === 0 && entry.isPast) entry.stop?.abort();
     };
   }, [key]);
+  const { every } = options;
+  useEffect(() => {
+    if (every === undefined || !full || past !== undefined) return;
+    const timer = setInterval(() => {
+      const entry = entries.get(key);
+      if (entry && !entry.loading && document.visibilityState === 'visible') load(key, entry).catch(() => undefined);
+    }, every);
+    return () => clearInterval(timer);
+  }, [key, every]);
   const entry = full ? entries.get(key) : undefined;
   // While the same read for another moment is in progress, the last result stays, marked as old.
   const same = full ? addressOf(name, { ...full, query: { ...full.query, as_of: undefined } }) : '';
@@ -196,6 +215,8 @@ export function useRead<C extends Call>(
     error: entry?.error,
     loading: full !== undefined && (entry === undefined || entry.loading),
     isOld,
+    isPresent:
+      shown !== undefined && past === undefined && options.at === undefined && !path.startsWith('/api/history/'),
     position: entry?.position,
     url: key,
     refresh() {

@@ -42,8 +42,10 @@ async function run(): Promise<void> {
       signal: mine.signal,
       onHeard: () => lastHeard.set(Date.now()),
       onState(now) {
+        const wasLost = link.get() === 'stale';
         link.set(now.state === 'live' ? 'live' : 'stale');
-        if (now.state === 'live' && now.from !== null) gap();
+        // Frames resume where they ended, but reads may have failed in the meantime.
+        if (now.state === 'live' && (now.from !== null || wasLost)) gap();
       },
     });
     for await (const frame of frames) {

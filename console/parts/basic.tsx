@@ -150,7 +150,7 @@ export const Curl = ({ read }: { readonly read: { readonly url: string } }) => (
 
 interface PanelProps extends Children {
   readonly title: string;
-  readonly read?: { readonly url: string };
+  readonly read?: { readonly url: string; readonly isPresent?: boolean };
   readonly more?: ComponentChildren;
   readonly class?: string;
 }
@@ -161,6 +161,11 @@ export function Panel({ title, read, more, class: name = '', children }: PanelPr
       <header>
         <h2>{title}</h2>
         <span class="tools">
+          {read?.isPresent && (
+            <span class="badge" title="No past is kept of this: it is shown as it is now.">
+              as of now
+            </span>
+          )}
           {more}
           {read && <Curl read={read} />}
         </span>

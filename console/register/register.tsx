@@ -12,12 +12,48 @@ import { count, fullTime, utc } from '../parts/format.ts';
 import { Verdict } from '../parts/verdict.tsx';
 import { RANGES, rangeOf, useAlertMarks, useStrip } from './density.ts';
 import { StripView } from './strip.tsx';
+import { momentTyped, TYPED_HINT } from './typed.ts';
 
 /** While the hand is dragged, views follow when it has not moved for this long, milliseconds. */
 const REST_MS = 150;
 
 /** `7d` is the default of a URL without a range. */
 const paramOf = (range: string) => (range === '7d' ? undefined : range);
+
+/** A field for a moment that is known exactly. */
+function GoTo() {
+  const input = useRef<HTMLInputElement>(null);
+  const submit = () => {
+    const field = input.current;
+    if (!field) return;
+    const typed = momentTyped(field.value, Date.now());
+    if ('fault' in typed) {
+      field.setCustomValidity(typed.fault);
+      field.reportValidity();
+      return;
+    }
+    field.value = '';
+    setParams({ at: typed.at });
+  };
+  return (
+    <form
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+    >
+      <input
+        ref={input}
+        aria-label="Go to a moment"
+        placeholder="Go to 14:30 …"
+        title={TYPED_HINT}
+        autocomplete="off"
+        onInput={(event) => event.currentTarget.setCustomValidity('')}
+      />
+    </form>
+  );
+}
 
 export function Register() {
   const { query } = useAddress();
@@ -58,14 +94,11 @@ export function Register() {
           <span class="dim">position {count(there.position)}</span>
         )}
         {moment !== undefined && there.error && <span class="bad">{there.error.message}</span>}
-        {!isPast && (
-          <span class="dim hint">
-            {strip.isWhole ? 'Drag to see the past' : 'Your activities; drag to see the past'}
-          </span>
-        )}
+        <GoTo />
       </div>
       <StripView
         strip={strip}
+        title={strip.isWhole ? 'Drag to see the past' : 'Your activities; drag to see the past'}
         alerts={alerts}
         marks={[
           ['Mark 1', marks.from],
@@ -103,7 +136,11 @@ export function Register() {
               Mark {n + 1}
             </button>
           ))}
-        {query.get('from') && query.get('to') && <a href={urlOf('/log/diff')}>Difference</a>}
+        {isAdmin && (
+          <a class={query.get('from') && query.get('to') ? '' : 'reserved'} href={urlOf('/log/diff')}>
+            Difference
+          </a>
+        )}
         <button
           type="button"
           class="verify"
@@ -112,11 +149,14 @@ export function Register() {
         >
           Verify
         </button>
-        {moment !== undefined && (
-          <button type="button" class="main" onClick={() => setParams({ at: undefined })}>
-            Now
-          </button>
-        )}
+        {/* Always in its place: a strip that shrinks as the past is entered leaves the hand beside the pointer. */}
+        <button
+          type="button"
+          class={moment === undefined ? 'main reserved' : 'main'}
+          onClick={() => setParams({ at: undefined })}
+        >
+          Now
+        </button>
       </div>
       {verifying && (
         <Dialog title="Was the log altered?" close={() => setVerifying(false)}>

@@ -1,11 +1,13 @@
 /** The strip: density, alerts, marks, and a hand that can be dragged or moved with the arrow keys. */
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { openUrl } from '../parts/drawer.tsx';
-import { time } from '../parts/format.ts';
+import { fullTime, time } from '../parts/format.ts';
 import type { AlertMark, Strip } from './density.ts';
+import { ticksOf } from './ticks.ts';
 
 interface StripProps {
   readonly strip: Strip;
+  readonly title: string;
   readonly alerts: readonly AlertMark[];
   /** Unix milliseconds. */
   readonly marks: readonly (readonly [name: string, at: number | undefined])[];
@@ -47,13 +49,30 @@ function Density({ bins }: { readonly bins: readonly number[] }) {
   return <canvas ref={canvas} />;
 }
 
-export function StripView({ strip, alerts, marks, shown, said, show }: StripProps) {
+/** Pixels that a tick and its label need. */
+const TICK = 84;
+
+/** The width of an element, kept current. */
+function useWidth(box: { readonly current: HTMLElement | null }): number {
+  const [width, setWidth] = useState(0);
+  useEffect(() => {
+    const watch = new ResizeObserver(() => setWidth(box.current?.clientWidth ?? 0));
+    if (box.current) watch.observe(box.current);
+    return () => watch.disconnect();
+  }, []);
+  return width;
+}
+
+export function StripView({ strip, title, alerts, marks, shown, said, show }: StripProps) {
   const { start, end, bins } = strip;
   const box = useRef<HTMLDivElement>(null);
   const timeAt = (x: number) => {
     const { left = 0, width = 1 } = box.current?.getBoundingClientRect() ?? {};
     return start + Math.min(1, Math.max(0, (x - left) / width)) * (end - start);
   };
+  const width = useWidth(box);
+  const ticks = useMemo(() => ticksOf(start, end, Math.max(2, Math.floor(width / TICK))), [start, end, width]);
+  const [under, setUnder] = useState<number>();
   const drag = (event: PointerEvent) => show(timeAt(event.clientX), true);
   const onKeyDown = (event: KeyboardEvent) => {
     const step = ((end - start) / bins.length) * (event.shiftKey ? 10 : 1);
@@ -95,12 +114,15 @@ export function StripView({ strip, alerts, marks, shown, said, show }: StripProp
         aria-valuemax={Math.round(end / 1000)}
         aria-valuenow={Math.round(Math.min(Math.max(shown, start), end) / 1000)}
         aria-valuetext={said}
+        title={under === undefined ? title : undefined}
         onKeyDown={onKeyDown}
         onPointerDown={(event) => {
           event.currentTarget.setPointerCapture(event.pointerId);
           drag(event);
         }}
+        onPointerLeave={() => setUnder(undefined)}
         onPointerMove={(event) => {
+          setUnder(timeAt(event.clientX));
           if (event.currentTarget.hasPointerCapture(event.pointerId)) drag(event);
         }}
         onPointerUp={(event) => {
@@ -116,9 +138,20 @@ export function StripView({ strip, alerts, marks, shown, said, show }: StripProp
           return left && <span key={name} class="mark" style={{ left }} title={`${name}: ${time(at ?? 0)}`} />;
         })}
         {place(shown) && <span class="hand" style={{ left: place(shown) }} />}
-        <span class="ends" aria-hidden="true">
-          <span>{time(start)}</span>
-          <span>now</span>
+        {under !== undefined && (
+          <span class={`under ${under > (start + end) / 2 ? 'left' : ''}`} style={{ left: place(under) }}>
+            {fullTime(under)}
+          </span>
+        )}
+        <span class="ticks" aria-hidden="true">
+          {ticks
+            .filter(({ at }) => ((end - at) / (end - start)) * width > TICK / 2)
+            .map(({ at, label }) => (
+              <span key={at} style={{ left: place(at) }}>
+                {label}
+              </span>
+            ))}
+          <span class="now">now</span>
         </span>
       </div>
     </div>

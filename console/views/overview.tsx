@@ -27,7 +27,8 @@ export function Overview() {
         <Tasks />
         <Spend />
         <Alerts />
-        <Health />
+        {/* The health of a past moment is not kept, and that of now would be taken for it. */}
+        {moment === undefined && <Health />}
         <Recent />
       </div>
     </Page>
@@ -159,7 +160,7 @@ function Alerts() {
 function Health() {
   const { isOperator } = useRights();
   const readiness = useReadiness();
-  const status = useRead('GET /api/status', { query: { action: 'health' } }, { at: null });
+  const status = useRead('GET /api/status', { query: { action: 'health' } }, { every: 15_000 });
   const shown = status.data && 'checks' in status.data ? status.data : undefined;
   return (
     <Panel title="Service" class="double" read={status}>

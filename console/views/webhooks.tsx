@@ -10,6 +10,8 @@ import { count, typeInWords } from '../parts/format.ts';
 import { recordUrl } from '../parts/record.tsx';
 
 const PAGE = 50;
+/** No frame says that a delivery was made or has failed. */
+const EVERY_MS = 5_000;
 const listOf = (text: unknown): string[] =>
   String(text ?? '')
     .split(/[\s,]+/)
@@ -28,7 +30,7 @@ async function deliver(name: 'POST /api/webhooks/test' | 'POST /api/webhooks/ret
 
 export function Webhooks() {
   const { query } = useAddress();
-  const read = useRead('GET /api/webhooks', {}, { kinds: ['webhook.'] });
+  const read = useRead('GET /api/webhooks', {}, { every: EVERY_MS });
   const [secret, setSecret] = useState<string>();
   const chosen = query.get('id');
   return (
@@ -146,7 +148,7 @@ function Deliveries({ webhook }: { readonly webhook: string | null }) {
   const read = useRead(
     'GET /api/webhooks/deliveries',
     { query: { webhook_id: webhook ?? undefined, limit: PAGE, offset } },
-    { kinds: ['task.', 'activity.'] },
+    { every: EVERY_MS },
   );
   return (
     <Panel

@@ -14,6 +14,9 @@ interface Tick {
   readonly at: number;
   readonly label: string;
 }
+interface Typing {
+  momentTyped(text: string, now: number): { readonly at?: string; readonly fault?: string };
+}
 interface Ticks {
   ticksOf(start: number, end: number, most: number): readonly Tick[];
 }
@@ -27,6 +30,22 @@ describe('the axes of the console', () => {
   before(async () => {
     hours = await consoleCode<Hours>('parts/hours.ts');
     ticks = await consoleCode<Ticks>('register/ticks.ts');
+  });
+
+  it('take a typed moment as a time, a date or a position', async () => {
+    const { momentTyped } = await consoleCode<Typing>('register/typed.ts');
+    const now = new Date(2026, 10, 26, 12, 30).getTime();
+    const local = (day: number, hour = 0, minute = 0, second = 0) =>
+      new Date(2026, 10, day, hour, minute, second).toISOString().replace('.000', '');
+    expect(momentTyped(' 81204 ', now)).to.deep.equal({ at: '81204' });
+    expect(momentTyped('9:05', now)).to.deep.equal({ at: local(26, 9, 5) });
+    expect(momentTyped('14:02:11', now), 'of yesterday').to.deep.equal({ at: local(25, 14, 2, 11) });
+    expect(momentTyped('2026-11-25', now)).to.deep.equal({ at: local(25) });
+    expect(momentTyped('2026-11-25 14:30', now)).to.deep.equal({ at: local(25, 14, 30) });
+    expect(momentTyped('2026-11-25T14:30:00Z', now)).to.deep.equal({ at: '2026-11-25T14:30:00Z' });
+    for (const text of ['', 'yesterday', '25:00', '2026-13-40', '2026-11-25 99:00'])
+      expect(momentTyped(text, now).fault, text).to.match(/^Type/);
+    expect(momentTyped('2027-01-01', now).fault).to.equal('This moment is yet to come.');
   });
 
   it('have a bar for every hour of the window, silent ones included, to its end', () => {

@@ -6,7 +6,7 @@ import { count } from '../../parts/format.ts';
 import { recordUrl } from '../../parts/record.tsx';
 
 export function Gateways() {
-  const read = useRead('GET /api/gateways', {});
+  const read = useRead('GET /api/gateways', {}, { every: 15_000 });
   return (
     <Panel
       title="Gateways"

@@ -5,8 +5,8 @@ import { Panel, Shown, State, Table, Time } from '../../parts/basic.tsx';
 import { words } from '../../parts/format.ts';
 
 export function Schedules() {
-  const tasks = useRead('GET /api/scheduler', {});
-  const cron = useRead('GET /api/cron', { query: { action: 'list' } });
+  const tasks = useRead('GET /api/scheduler', {}, { every: 15_000 });
+  const cron = useRead('GET /api/cron', { query: { action: 'list' } }, { every: 15_000 });
   return (
     <>
       <Panel title="Scheduled tasks of the service" read={tasks}>

@@ -5,7 +5,7 @@ import { useRead } from '../../client/reads.ts';
 import { useRights } from '../../client/session.ts';
 import { Choice, Empty, Panel, Shown, State } from '../../parts/basic.tsx';
 import { openUrl } from '../../parts/drawer.tsx';
-import { count, json, time, words } from '../../parts/format.ts';
+import { count, fullTime, json, time, words } from '../../parts/format.ts';
 import { isTime } from '../../parts/record.tsx';
 
 const PAGE = 100;
@@ -56,7 +56,7 @@ export function Difference() {
         <a href={urlWith({ at: second })}>See the second</a>
         <a href={urlWith({ from: undefined, to: undefined })}>Remove the marks</a>
       </div>
-      <Panel title={`From ${time(Date.parse(first))} to ${time(Date.parse(second))}`} read={read}>
+      <Panel title={`From ${fullTime(Date.parse(first))} to ${fullTime(Date.parse(second))}`} read={read}>
         <Shown read={read} rows={8}>
           {({ changes, from: a, to: b, next_cursor }) => (
             <>
@@ -107,14 +107,18 @@ function ChangeOf({ change }: { readonly change: RecordChange }) {
     <details class="change" open={change.change === 'changed'}>
       <summary>
         <State is={change.change} tone={{ added: 'good', removed: 'bad', changed: 'busy' }[change.change] as 'good'} />{' '}
-        {url ? <a href={url}>{name}</a> : name}
+        {name}
+      </summary>
+      {/* Not in the summary, which is a button. */}
+      <p class="why">
+        {url && <a href={url}>Open</a>}
         {ofDeployment &&
           change.events.slice(-3).map((id, at) => (
-            <a key={id} class="why" href={openUrl(`event:${id}`)}>
+            <a key={id} href={openUrl(`event:${id}`)}>
               event {at + 1}
             </a>
           ))}
-      </summary>
+      </p>
       <table>
         <tbody>
           {Object.entries(change.fields as Readonly<Record<string, { before?: unknown; after?: unknown }>>).map(
