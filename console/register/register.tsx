@@ -70,7 +70,9 @@ export function Register() {
   const { start, end } = strip;
   const shown = dragged ?? chosen ?? end;
   const isNow = (at: number) => at >= end - (end - start) / 400;
-  const choose = (at: number) => setParams({ at: isNow(at) ? undefined : utc(at) }, { replace: true });
+  // Moments have whole seconds; that of the first event begins before it.
+  const choose = (at: number) =>
+    setParams({ at: isNow(at) ? undefined : utc(Math.max(at, start + 1_000)) }, { replace: true });
   const rest = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
   useEffect(() => () => clearTimeout(rest.current), []);
   const show = (at: number, isDragging: boolean) => {
@@ -82,7 +84,7 @@ export function Register() {
   };
   const markOf = (name: string) => timeOfMoment(query.get(name) ?? undefined);
   const marks = { from: markOf('from'), to: markOf('to') };
-  const here = () => utc(Math.min(shown, Date.now()));
+  const here = () => utc(Math.max(start + 1_000, Math.min(shown, Date.now())));
   const at = dragged ?? chosen;
   const isPast = dragged === undefined ? moment !== undefined : !isNow(dragged);
   const said = isPast ? `As of ${at === undefined ? `position ${moment}` : fullTime(at)}` : 'Now';

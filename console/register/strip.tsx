@@ -50,7 +50,7 @@ function Density({ bins }: { readonly bins: readonly number[] }) {
 }
 
 /** Pixels that a tick and its label need. */
-const TICK = 84;
+const TICK = 62;
 
 /** The width of an element, kept current. */
 function useWidth(box: { readonly current: HTMLElement | null }): number {

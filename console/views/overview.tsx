@@ -217,11 +217,27 @@ export const ActivityTable = ({ rows }: { readonly rows: readonly Activity[] }) 
       { name: 'What', of: ({ description }) => description, class: 'grow' },
       { name: 'When', of: ({ created_at }) => <Seconds at={created_at} />, class: 'time' },
       { name: 'Type', of: ({ type }) => <span class="dim">{words(type)}</span> },
-      { name: 'By', of: ({ actor }) => actor },
+      { name: 'By', of: (one) => <By of={one} /> },
       { name: 'About', of: (one) => <About of={one} /> },
     ]}
   />
 );
+
+/** Of a review, the person; the actor is the name under which they reviewed. */
+function By({ of: { actor, data } }: { readonly of: Activity }) {
+  const person = nameIn(data?.reviewed_by);
+  const isOther = person !== undefined && person !== actor;
+  return (
+    <>
+      {person ?? actor} {isOther && <span class="dim">for {actor}</span>}
+    </>
+  );
+}
+
+const nameIn = (value: unknown): string | undefined =>
+  typeof value === 'object' && value !== null && 'name' in value && typeof value.name === 'string'
+    ? value.name
+    : undefined;
 
 function About({ of: { entity_type, entity_id } }: { readonly of: Activity }) {
   if (entity_type === 'task') return <a href={urlOf(`/tasks/${entity_id}`)}>task {entity_id}</a>;

@@ -48,7 +48,7 @@ export function Webhooks() {
             {
               name: 'events',
               label: 'Event types',
-              hint: 'Separated by commas, such as task.status_changed. Empty: all.',
+              hint: 'Separated by commas, such as activity.task_status_changed, alert.triggered. Empty: all.',
             },
           ]}
           send={async ({ name, url, events }) => {

@@ -36,7 +36,11 @@ function Times({ of, since, until }: { readonly of: StatusTimes; readonly since:
     <>
       <ol class="spans" aria-label={`Status from ${time(since * 1000)} to ${time(until * 1000)}`}>
         {gap > 0 && (
-          <li class="before" style={{ flexGrow: (gap / (until - since)) * 1_000 }}>
+          <li
+            class="before"
+            title={unlisted ? 'too many changes to show' : 'the agent did not exist yet'}
+            style={{ flexGrow: (gap / (until - since)) * 1_000 }}
+          >
             <span class="sr">{unlisted ? 'too many changes to show' : 'the agent did not exist yet'}</span>
           </li>
         )}
