@@ -22,6 +22,10 @@ export const nameTaken = (name: string): string =>
 const nameDisplayed = (name: string): string =>
   `A user is shown as "${name}", or by a display name that looks like it; choose another name, or change that display name first.`;
 
+/** The users whose display names have this key; none if the read model cannot be read. */
+const displayedAs = async ({ displayed }: Pick<Commands, 'displayed'>, workspace: number, key: string) =>
+  (await displayed?.(workspace, key).catch(() => [])) ?? [];
+
 /** What both kinds of owners share. */
 const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'checkFree'> = {
   kind: SHARED_NAME,
@@ -30,7 +34,7 @@ const shared: Pick<NameKind<never>, 'kind' | 'of' | 'taken' | 'checkFree'> = {
   async checkFree(commands, scope, key, shown, owner) {
     if (scope === 'all') return;
     // A write needs no read model. Without this check too, recipients resolve to the holder of the name.
-    const displayed = (await commands.displayed?.(Number(scope), key).catch(() => [])) ?? [];
+    const displayed = await displayedAs(commands, Number(scope), key);
     if (displayed.some((id) => userStream(id) !== owner)) throw conflict(nameDisplayed(shown), { code: 'NAME_TAKEN' });
   },
 };
@@ -108,10 +112,15 @@ export async function refuseNameOfAnother(
     throw conflict(displayNameTaken(displayName), { code: 'NAME_TAKEN' });
 }
 
-/** Whether a user or an agent of the workspace has this name, or one that looks like it. */
-export async function isHeld(commands: Pick<Commands, 'load'>, workspace: number, name: string): Promise<boolean> {
+/** Whether a user or an agent of the workspace has this name or is shown under it, or has one that looks like it. */
+export async function isHeld(
+  commands: Pick<Commands, 'load' | 'displayed'>,
+  workspace: number,
+  name: string,
+): Promise<boolean> {
   for (const key of nameKeys(name)) {
     if ((await holderOf(commands, workspace, key)) !== undefined) return true;
+    if ((await displayedAs(commands, workspace, key)).length > 0) return true;
   }
   return false;
 }

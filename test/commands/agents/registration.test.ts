@@ -190,6 +190,21 @@ describe('self-registration of an agent', () => {
     expect(agents.events('AgentReturned')).to.deep.equal([]);
   });
 
+  it('is rejected at the first attempt under a name that a user is shown by', async () => {
+    const agents = agentsMemory(() => NOW);
+    const commands = { ...agents.commands, displayed: async () => [7] };
+    let looked = 0;
+    const find = async () => {
+      looked++;
+      return undefined;
+    };
+    const input = { name: 'ada', framework: null, capabilities: [] };
+    const refused = registerSelf(commands, agents.context(), input, { ...registering(), find });
+    expect((await refusalFrom(refused)).message).to.match(/^A user is shown as "ada"/);
+    // Before the attempt, and for the name's owner after it.
+    expect(looked).to.equal(2);
+  });
+
   it('returns the agent of the first run as new if the request is repeated', async () => {
     const agents = agentsMemory();
     const once = repeatedRequest();
