@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { findSecrets } from '../../../commands/agents/exposure.ts';
 import { SCREENED_LENGTH, screenText } from '../../../commands/agents/injection.ts';
+import { runs } from '../../support/runs.ts';
 import { ATTACK, RULE_CASES, SECRET_CASES } from '../../support/screening-cases.ts';
 
 const rulesOf = (text: string): string[] => screenText(text).map(({ rule }) => rule);
@@ -23,7 +24,7 @@ describe('screening: properties', () => {
         const found = rulesOf(text);
         expect(found).to.deep.equal(order.filter((rule) => found.includes(rule)));
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(200, 1_000) },
     );
   });
 

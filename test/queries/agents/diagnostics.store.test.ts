@@ -23,6 +23,7 @@ import { checkDiagnostics } from '../../support/evidence-checks.ts';
 import { sample } from '../../support/kit.ts';
 import { seeded } from '../../support/random.ts';
 import { agentRegisteredAs, readModels, type Told } from '../../support/rows.ts';
+import { runs } from '../../support/runs.ts';
 import { created, requeued, updated } from '../../support/tasks.ts';
 import { tokenReport } from '../../support/tokens.ts';
 
@@ -204,7 +205,7 @@ describe('agent diagnostics', () => {
           requests: used.length,
         });
       }),
-      { numRuns: 60 },
+      { numRuns: runs(20, 60) },
     );
   });
 

@@ -29,6 +29,7 @@ import { checkTokens } from '../../support/evidence-checks.ts';
 import { sample } from '../../support/kit.ts';
 import { seeded } from '../../support/random.ts';
 import { agentRegisteredAs, readModels, type Told } from '../../support/rows.ts';
+import { runs } from '../../support/runs.ts';
 import { createdAs } from '../../support/tasks.ts';
 import { farFromUtc } from '../../support/time-zone.ts';
 import { tokenReport, usedBy } from '../../support/tokens.ts';
@@ -284,7 +285,7 @@ describe('token totals', () => {
         await check(timeframe, NOW + after);
         await checkByAgent(days, NOW + after);
       }),
-      { numRuns: 30 },
+      { numRuns: runs(12, 30) },
     );
   });
 

@@ -32,6 +32,7 @@ import { fixture } from '../../../support/fixture.ts';
 import { writeHistory } from '../../../support/history.ts';
 import { failureOf, outcomeText } from '../../../support/kit.ts';
 import { rebuildProjection } from '../../../support/rebuild.ts';
+import { runs } from '../../../support/runs.ts';
 import { until } from '../../../support/until.ts';
 import { onEveryDatabase, openView, type TestDatabase, testOrigin, viewOn } from '../../../support/world.ts';
 import { errorOf } from '../../event-log/conformance/subject.ts';
@@ -227,7 +228,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
 
     it('shows every table as of any position, and restores the same past from the log', async () => {
       const { pool } = place.database;
-      await history(200);
+      await history(runs(80, 200));
       await live();
       const pages: DomainEvent[][] = [];
       for await (const page of view.store.log.readAll())
@@ -266,7 +267,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
         return found;
       };
       const written = await versions();
-      expect([...written.values()].flat().length).to.be.above(1_000);
+      expect([...written.values()].flat().length).to.be.above(400);
       // As if an older program had made the tables.
       for (const projection of projections)
         for (const { name } of projection.tables)
@@ -337,7 +338,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
             await add('notes', ...clean.map((row) => noted.draft({ ...row, id: ++id, json: row.json as never })));
           },
         ),
-        { numRuns: 25 },
+        { numRuns: runs(8, 25) },
       );
       await live();
       const report = await rebuildProjection(stores(), oddProjection, { check: true });

@@ -19,6 +19,7 @@ import type { DomainEvent } from '../../../../shared/events/define.ts';
 import { fixture } from '../../../support/fixture.ts';
 import { writeHistory } from '../../../support/history.ts';
 import { failureOf, sample } from '../../../support/kit.ts';
+import { runs } from '../../../support/runs.ts';
 import { until } from '../../../support/until.ts';
 import { onEveryDatabase, type TestDatabase, testOrigin, viewOn } from '../../../support/world.ts';
 
@@ -248,7 +249,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
             }
           },
         ),
-        { numRuns: 12 },
+        { numRuns: runs(6, 12) },
       );
     });
 
