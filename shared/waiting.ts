@@ -65,7 +65,7 @@ export const nextPiece = (): Promise<void> =>
   });
 
 /** Milliseconds of a piece of work. */
-const PIECE_MS = 8;
+const PIECE_MS = 4;
 
 /** `change` of each value, in pieces between which other requests are handled. */
 export async function inPieces<T, R>(values: readonly T[], change: (value: T) => R): Promise<R[]> {

@@ -11,7 +11,7 @@ import { UnknownPositionError } from '../../shared/errors.ts';
 import type { FrameNames } from '../../shared/events/monitoring/frames.ts';
 import { type Identity, onlyRecipientOf, taskViewOf } from '../../shared/identity.ts';
 import { BEGINNING, type LoggedEvent, type Position } from '../../shared/ports/event-log.ts';
-import { createBackOff, createOutage, pause } from '../../shared/waiting.ts';
+import { createBackOff, createOutage, nextPiece, pause } from '../../shared/waiting.ts';
 import type { HeldCredential } from '../auth/known.ts';
 import type { CredentialCheck } from '../auth/recheck.ts';
 import { createBudget } from './budget.ts';
@@ -28,6 +28,8 @@ const HEARTBEAT = Buffer.from(': heartbeat\n\n');
 const RETRY = { firstMs: 100, lastMs: 2_000 };
 /** Pause when the log has moved on but a read does not return the new events yet, milliseconds. */
 const NOTHING_MS = 50;
+/** Bytes of frames of an event after which other requests have their turn. */
+const LARGE = 50_000;
 
 interface Client extends Audience {
   readonly connection: Connection;
@@ -282,6 +284,7 @@ export function createStreamHub(parts: {
       }
       written += size;
       client.position = logged.position;
+      if (size > LARGE) await nextPiece();
     }
   }
 

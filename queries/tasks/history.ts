@@ -1,5 +1,6 @@
 /** The history of one task, from its own stream: actor, change, time and cause. */
 
+import { PAGE_BYTES } from '../../shared/contract/common.ts';
 import type { HistoryEntry } from '../../shared/contract/tasks/history.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -7,8 +8,9 @@ import type { DomainEvent } from '../../shared/events/define.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { notificationOf } from '../../shared/events/monitoring/notifications.ts';
 import { reviewedBy } from '../../shared/events/quality/reviews.ts';
-import type { Position } from '../../shared/ports/event-log.ts';
+import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { seconds } from '../../shared/time.ts';
+import { nextPiece } from '../../shared/waiting.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -52,26 +54,49 @@ function entryOf(event: DomainEvent): HistoryEntry {
   };
 }
 
+/** Events that are read at once: each of them may have a megabyte. */
+const AT_ONCE = 20;
+/** Bytes of an event after which other requests have their turn. */
+const LARGE = 50_000;
+
+/** Events of a stream, newest first. @param from revision; undefined: the newest one */
+async function* newestFirst(log: EventStore['log'], stream: string, from: number | undefined) {
+  for (let next = from; next === undefined || next >= 0; ) {
+    const read: LoggedEvent[] = [];
+    const options = { direction: 'backwards', limit: AT_ONCE, ...(next !== undefined && { from: next }) } as const;
+    for await (const batch of log.readStream(stream, options)) read.push(...batch);
+    yield* read;
+    const last = read.at(-1);
+    if (!last || read.length < AT_ONCE) return;
+    next = last.revision - 1;
+  }
+}
+
 /**
- * A page of a stream's history, newest first.
+ * A page of a stream's history, newest first: it ends at the size of a page, with at least one event.
  *
- * @param before revision: only older events
+ * @param page.before revision: only older events
  * @param upTo position of the last event to show; undefined: all are shown
  */
 export async function historyOf(
   store: EventStore,
   stream: string,
-  { limit, before }: { readonly limit: number; readonly before: number | undefined },
+  page: { readonly limit: number; readonly before: number | undefined; readonly bytes?: number | undefined },
   upTo: Position | undefined,
 ): Promise<{ readonly history: readonly HistoryEntry[]; readonly history_before: number | null }> {
+  const { limit, before, bytes = PAGE_BYTES } = page;
   if (before === 0) return { history: [], history_before: null };
   const history: HistoryEntry[] = [];
-  const from = before === undefined ? {} : { from: before - 1 };
-  const most = upTo === undefined ? { limit } : {};
-  for await (const batch of store.log.readStream(stream, { direction: 'backwards', ...most, ...from })) {
-    const shown = upTo === undefined ? batch : batch.filter(({ position }) => position <= upTo);
-    for (const event of shown.slice(0, limit - history.length)) history.push(entryOf(await store.decode(event)));
+  let left = bytes;
+  for await (const event of newestFirst(store.log, stream, before === undefined ? undefined : before - 1)) {
+    if (upTo !== undefined && event.position > upTo) continue;
+    const entry = entryOf(await store.decode(event));
+    const size = Buffer.byteLength(JSON.stringify(entry));
+    left -= size;
+    if (left < 0 && history.length > 0) break;
+    history.push(entry);
     if (history.length === limit) break;
+    if (size > LARGE) await nextPiece();
   }
   const oldest = history.at(-1)?.revision ?? 0;
   return { history, history_before: oldest > 0 ? oldest : null };

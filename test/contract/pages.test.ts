@@ -82,6 +82,24 @@ describe('contract: pages of large records', function () {
     expect(pages.map((ids) => ids.length)).to.deep.equal([44, 11]);
     expect(pages.flat().toSorted((a, b) => a - b)).to.deep.equal(made);
   });
+  it('has every event of a task’s history once', async () => {
+    const { task } = await post('/api/tasks', { title: 'often changed' });
+    const changes = 25;
+    for (let n = 0; n < changes; n++) {
+      const body = { metadata: { text: String(n % 10).repeat(LENGTH) } };
+      bodyOf(await world.ask('PUT', `/api/tasks/${task.id}`, { as: world.adminKey, body }));
+    }
+    const pages: number[][] = [];
+    for (let before: number | null = 1_000; before !== null; ) {
+      const path = `/api/tasks/${task.id}?include=history&history_limit=100&history_before=${before}`;
+      const { history, history_before } = bodyOf(await world.ask('GET', path, { as: world.adminKey }));
+      expect(Buffer.byteLength(JSON.stringify(history))).to.be.at.most(PAGE_BYTES);
+      pages.push(history.map(({ revision }: { revision: number }) => revision));
+      before = history_before;
+    }
+    expect(pages.map((one) => one.length)).to.deep.equal([10, 10, 6]);
+    expect(pages.flat()).to.deep.equal(Array.from({ length: changes + 1 }, (_, n) => changes - n));
+  });
   it('has every difference between two moments once', async () => {
     const agents: number[] = [];
     for (let n = 0; n < 30; n++)

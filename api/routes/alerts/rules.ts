@@ -20,6 +20,7 @@ import { invalid, orNotFound } from '../../../shared/errors.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { maskedConfig } from '../../../shared/secrets.ts';
+import { inPieces } from '../../../shared/waiting.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
 
@@ -60,7 +61,7 @@ const list = defineCachedRoute({
   async respond({ query, identity, services: { reads, logIndex } }) {
     const { workspace } = identity;
     const found = await listRules(reads, workspace);
-    const rules = found.map(({ rule }) => shownTo(identity)(rule));
+    const rules = await inPieces(found, ({ rule }) => shownTo(identity)(rule));
     const most = listedOf(query);
     if (most === undefined) return { rules };
     const counted = found.map(({ rule: { id, trigger_count }, position }) => ({

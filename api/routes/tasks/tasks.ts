@@ -150,7 +150,7 @@ const one = defineCachedRoute({
   path: '/api/tasks/{id}',
   summary: 'One task',
   mcp: { tool: 'get_task', resource: 'task://{id}' },
-  description: `With \`include=history\`: what happened to it, newest first, ${'`history_limit`'} events at a time. ${SECRETS_HIDDEN} ${SEEN}`,
+  description: `With \`include=history\`: what happened to it, newest first, ${'`history_limit`'} events or 4 MB at a time. ${SECRETS_HIDDEN} ${SEEN}`,
   access: 'viewer',
   rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   params: idParams,
@@ -166,7 +166,7 @@ const one = defineCachedRoute({
     const task = orNotFound(await taskById(services.reads, taskViewOf(identity), params.id), 'Task');
     const body = { task: await oneShownTo(services, identity, task) };
     if (query.include === undefined) return body;
-    const page = { limit: query.history_limit, before: query.history_before };
+    const page = { limit: query.history_limit, before: query.history_before, bytes: services.pageBytes };
     const { history, history_before } = await historyOf(
       services.store,
       taskStream(identity.workspace, params.id),
@@ -180,7 +180,7 @@ const one = defineCachedRoute({
     const named = history.map((entry) =>
       WRITTEN.has(entry.type) ? { ...entry, actor: shownAs(entry.actor, entry.at) } : entry,
     );
-    const shown = named.map((entry) => ({ ...entry, changes: hidden(entry.changes) }));
+    const shown = await inPieces(named, (entry) => ({ ...entry, changes: hidden(entry.changes) }));
     return { ...body, history: shown, history_before };
   },
 });

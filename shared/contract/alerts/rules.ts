@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { ACTION_TYPES, ruleFields } from '../../events/alerts/rules.ts';
 import { isObject } from '../../storable.ts';
-import { idText, idValue, unixSeconds } from '../common.ts';
+import { idText, idValue, jsonObject, unixSeconds } from '../common.ts';
 import { derivationsSchema, evidenceParams } from '../evidence.ts';
-import { filledText, storableObject, text } from '../storable.ts';
+import { filledText, storable, text } from '../storable.ts';
 import { type Condition, ENTITY_TYPES, OPERATORS, problemOf } from './conditions.ts';
 
 export const DEFAULT_COOLDOWN = 60;
@@ -12,6 +12,8 @@ export const DEFAULT_COOLDOWN = 60;
 const MAX_COOLDOWN = 10_080;
 /** Maximum number of rules per workspace. Every evaluation reads each of them. */
 export const MAX_RULES = 500;
+/** Characters of `action_config` as JSON: the list has all rules. */
+const MAX_CONFIG = 10_000;
 
 export const alertRuleSchema = z
   .object({
@@ -55,9 +57,9 @@ const fields = {
   enabled: flag,
   ...condition,
   action_type: z.enum(ACTION_TYPES),
-  action_config: storableObject.describe(
-    'for notification: recipient, default system; for webhook: url, and a secret to sign with',
-  ),
+  action_config: jsonObject
+    .superRefine(storable({ characters: MAX_CONFIG }))
+    .describe('for notification: recipient, default system; for webhook: url, and a secret to sign with'),
   cooldown_minutes: cooldown.describe('how long the rule is quiet after it has triggered'),
 };
 

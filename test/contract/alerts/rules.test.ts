@@ -77,6 +77,10 @@ describe('contract: alerts', function () {
       await refused({ action_type: 'mail' }, /action_type: must be one of notification, webhook/);
       await refused({ action_type: 'webhook' }, /action_config\.url: is required/);
       await refused({ action_type: 'webhook', action_config: { url: 'http://10.0.0.1/' } }, /not a public address/);
+      await refused(
+        { action_config: { note: 'x'.repeat(10_000) } },
+        /action_config: must have at most 10000 characters/,
+      );
       await refused({ cooldown_minutes: 0 }, /cooldown_minutes: must be at least 1/);
       await refused({ cooldown_minutes: 1.5 }, /cooldown_minutes/);
       await refused({ condition_value: 5 }, /condition_value: must be a string/);
