@@ -3,6 +3,7 @@
  * HTTP and through `signalbox mcp`.
  */
 import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
@@ -155,6 +156,26 @@ describe('signalbox mcp', () => {
         message: `${server.url}/mcp redirects to https://elsewhere.example/mcp, which is not followed; check --url.`,
       },
     });
+  });
+
+  it('takes a URL with a path', async () => {
+    const paths: string[] = [];
+    await using server = closing(
+      await listen((req, res) => {
+        paths.push(`${req.method} ${req.url}`);
+        req.resume().on('end', () => res.end('{"jsonrpc":"2.0","id":1,"result":{}}'));
+      }),
+    );
+    for (const path of ['', '/', '/signalbox', '/signalbox/', '/a/b//?x=1#y']) {
+      const child = spawn(process.execPath, commandLine('mcp', '--url', server.url + path, '--key', 'k'), {
+        stdio: ['pipe', 'ignore', 'inherit'],
+      });
+      child.stdin.end('{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n');
+      await once(child, 'exit');
+    }
+    expect(paths).to.deep.equal(
+      ['/mcp', '/mcp', '/signalbox/mcp', '/signalbox/mcp', '/a/b/mcp'].map((path) => `POST ${path}`),
+    );
   });
 
   it('forwards the message of a rejection, and reports a server that is not Signalbox', async () => {

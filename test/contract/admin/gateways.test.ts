@@ -46,6 +46,20 @@ describe('/api/gateways', function () {
     expect(body.error).to.include('/api/gateways');
   });
 
+  it('have no link-local address, however it is written', async () => {
+    const HOSTS = ['169.254.169.254', '169.254.1.1', '[fe80::1]', '[::ffff:a9fe:101]', '2852039166', '0xa9.0xfe.1.1'];
+    for (const host of HOSTS)
+      for (const body of [
+        { name: 'x', url: `http://${host}/` },
+        { name: 'x', host, port: 80 },
+      ]) {
+        const reply = await ask('POST', body);
+        expect(reply.status, JSON.stringify([body, reply.body])).to.equal(400);
+        expect(reply.body.error).to.match(/link-local|metadata/);
+      }
+    expect(await list()).to.deep.equal([]);
+  });
+
   it('are added by URL or by host and port, and never show their tokens', async () => {
     const body = conforms(
       gatewayResponse,

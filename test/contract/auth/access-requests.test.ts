@@ -120,6 +120,22 @@ describe('contract: Google and access requests', function () {
       expect((await signIn(account('ann'))).status).to.equal(200);
     });
 
+    it('approval shows a person by the username if the name looks like that of an agent or of another user', async () => {
+      const agent = { name: 'courier', role: 'x' };
+      bodyOf(await world.ask('POST', '/api/agents', { as: admin, body: agent }), 201);
+      for (const [name, shown] of [
+        ['fay', 'Courier'],
+        ['gil', 'c\u043eurier'],
+        ['hal', 'Admin'],
+      ] as const) {
+        await signIn({ ...account(name), name: shown });
+        const [{ id }] = await requests('?status=pending');
+        const { user } = bodyOf(await decide({ id, action: 'approve', role: 'viewer' }));
+        expect(user, shown).to.include({ username: name });
+        expect(user.display_name.toLowerCase(), shown).to.be.oneOf([name, `${name}@example.com`]);
+      }
+    });
+
     it('rejection denies access until the next decision', async () => {
       await signIn(account('bob'));
       const [{ id }] = await requests('?status=pending');

@@ -164,6 +164,35 @@ describe('sign-in through an OpenID Connect provider', () => {
     expect(user.id).not.to.equal(id);
   });
 
+  it('shows an account by its username if its name looks like that of an agent or of another user', async () => {
+    const { id } = bodyOf(
+      await world.ask('POST', '/api/agents', { as: world.adminKey, body: { name: 'courier', role: 'x' } }),
+      201,
+    ).agent;
+    await world.makeUser({ username: 'chief', role: 'admin' });
+    for (const [sub, name] of [
+      ['sub-fay', 'Courier'],
+      ['sub-gil', 'c\u043eurier'],
+      ['sub-hal', 'CHIEF'],
+      ['sub-ina', 'coordinator'],
+      ['sub-jon', 'aegis'],
+    ] as const) {
+      const preferred_username = sub.slice(4);
+      provider.accounts.set(sub, { preferred_username, name, groups: ['staff'] });
+      expect((await signIn(sub)).body.user, name).to.include({
+        username: preferred_username,
+        display_name: preferred_username,
+      });
+    }
+    const sent = await world.ask('POST', '/api/chat/messages', {
+      as: world.adminKey,
+      body: { content: 'hello', recipient: 'courier' },
+    });
+    expect(bodyOf(sent, 201).message.to_agent).to.equal('courier');
+    const { total } = bodyOf(await world.ask('GET', '/api/notifications?recipient=fay', { as: world.adminKey }));
+    expect([total, id > 0]).to.deep.equal([0, true]);
+  });
+
   it('stores no email address that the provider has not verified', async () => {
     provider.accounts.set('sub-eve', { email: 'admin@example.com', email_verified: false, groups: ['staff'] });
     expect((await signIn('sub-eve')).body.user).to.include({ email: null, username: 'sub-eve' });

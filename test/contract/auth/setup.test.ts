@@ -116,6 +116,13 @@ describe('contract: first-run setup and trusted proxies', function () {
       });
     });
 
+    it('names nobody by a name that looks like that of an agent', async () => {
+      const agent = { as: world.adminKey, body: { name: 'courier', role: 'x' } };
+      expect((await world.ask('POST', '/api/agents', agent)).status).to.equal(201);
+      for (const name of ['courier', 'Courier', 'c0urier', 'aegis', 'coordinator'])
+        expect((await named(name)).status, name).to.equal(401);
+    });
+
     it('takes precedence over other credentials, except if it names no valid user', async () => {
       await world.makeUser({ username: 'disabled', is_approved: false });
       expect((await named('known', '/api/auth/me', world.adminKey)).body.user.username).to.equal('known');

@@ -1,6 +1,6 @@
 /** The command line as users see it: real processes on a data directory, with and without a running service. */
 import { createHash } from 'node:crypto';
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -150,6 +150,12 @@ describe('command line', function () {
     );
     expect(short.code).to.equal(1);
     expect(short.err).to.match(/password/);
+    for (const name of ['Eve', 'coordinator', 'Admin', '\u0435ve']) {
+      const args = ['create-user', '--username', 'max', '--role', 'viewer', '--display-name', name];
+      const { code, err } = await run(args, here());
+      expect([code, err], name).to.deep.equal([1, err]);
+      expect(err, name).to.match(/display_name: /);
+    }
   });
 
   it('erases a person without a running service, and exports encrypt earlier values as before', async () => {
@@ -359,6 +365,21 @@ describe('command line', function () {
       const [{ actor, detail }] = (await ask('/api/audit?action=personal_fields_read')).entries;
       expect(actor).to.equal('cli');
       expect(detail).to.deep.include({ filter: { after: '0', type: 'UserCreated' } });
+    });
+
+    it('follows no link that another user put in the place of its unfinished export', async () => {
+      const [file, victim] = [join(directory.path, 'linked.jsonl'), join(directory.path, 'victim')];
+      await writeFile(victim, 'mine');
+      await symlink(victim, `${file}.partial`);
+      const { code, err } = await run(['export-events', '--output', file], here());
+      expect([code, err.split(',')[1]?.trim().slice(0, 7)]).to.deep.equal([0, 'SHA-256']);
+      expect(await readFile(victim, 'utf8')).to.equal('mine');
+      expect((await lstat(file)).isFile()).to.equal(true);
+      // A folder cannot be replaced: the export ends with a message.
+      await mkdir(`${file}.partial`);
+      const refused = await run(['export-events', '--output', file], here());
+      expect(refused.code).to.equal(1);
+      expect(refused.err).to.match(/^signalbox: .*linked\.jsonl/);
     });
   });
 });
