@@ -5,6 +5,7 @@ import { type EventDraft, type EventOf, firstOf } from '../../shared/events/defi
 import { taskBroadcast } from '../../shared/events/tasks/broadcasts.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { quoted } from './comments.ts';
+import { isFollower } from './subscriptions.ts';
 import { existing, notice, ofTask, type TaskState, taskDecider, taskStream } from './tasks.ts';
 
 export interface Broadcast {
@@ -12,13 +13,16 @@ export interface Broadcast {
   readonly author: string;
   readonly message: string;
   /** Agents of the workspace, by name; other names are not agents. */
-  readonly agents: ReadonlyMap<string, { readonly hasSession: boolean }>;
+  readonly agents: ReadonlyMap<string, { readonly id: number; readonly name: string; readonly hasSession: boolean }>;
 }
 
 /** No event when no agent but the author subscribes to the task. @throws AppError 404 */
 export function decideBroadcast(state: TaskState, { author, message, agents }: Broadcast): EventDraft[] {
   const { id, task, subscribers } = existing(state);
-  const targets = subscribers.filter((name) => name !== author && agents.has(name));
+  const targets = subscribers.filter((name) => {
+    const agent = agents.get(name);
+    return name !== author && agent !== undefined && isFollower(state, agent);
+  });
   if (targets.length === 0) return [];
   const reached = targets.filter((name) => agents.get(name)?.hasSession);
   return [

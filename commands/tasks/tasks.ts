@@ -61,6 +61,7 @@ import { mentionedIn } from '../mentions.ts';
 import { type Ticket, takeTicket } from '../projects/tickets.ts';
 import { reserveId } from '../record-ids.ts';
 import { isSame, withAssigneeId } from './assignments.ts';
+import { withFollower, withFollowers } from './subscriptions.ts';
 
 export { taskStream };
 
@@ -74,6 +75,8 @@ export interface TaskState {
   readonly updated_at: number;
   /** Subscribers, in the order in which they subscribed. */
   readonly subscribers: readonly string[];
+  /** Ids of subscribers that are agents, by name. */
+  readonly followers: Readonly<Record<string, number>>;
   readonly comments: { readonly count: number; readonly characters: number };
   /** Whether the newest review by the gatekeeper was an approval. */
   readonly approved: boolean;
@@ -150,6 +153,7 @@ const initial: TaskState = {
   created_at: 0,
   updated_at: 0,
   subscribers: [],
+  followers: {},
   comments: { count: 0, characters: 0 },
   approved: false,
   asked: null,
@@ -177,6 +181,10 @@ const followedBy = (state: TaskState, names: readonly (string | null)[]): readon
   const others = new Set(names.filter((name): name is string => name !== null && name !== '' && !known.has(name)));
   return others.size === 0 ? state.subscribers : [...state.subscribers, ...others].slice(0, MAX_SUBSCRIBERS);
 };
+
+/** The id of an agent that acts under this name. */
+const idsOf = (by: Actor | undefined, name: string): Readonly<Record<string, number>> =>
+  by?.type === 'agent' && by.name === name && by.id > 0 ? { [name]: by.id } : {};
 
 /** Characters of the JSON around the fields of a task, including its short fields. */
 const BESIDES_TEXTS = 1_000;
@@ -217,6 +225,7 @@ function changed(state: TaskState, event: Omit<Evolving, 'by'>): Partial<TaskSta
   const { source, recurred, quiet } = change;
   return {
     task,
+    followers: withFollower(state.followers, task),
     claimed: state.claimed && isSame(task, state.task),
     asked: askedAfter(state, change, task),
     updated_at: quiet ? state.updated_at : seconds(event.at),
@@ -276,7 +285,7 @@ export const taskDecider = defineDecider<TaskState>({
   snapshotVersion: 9,
   initial,
   sizeOf: ({ size, subscribers }) => size + subscribers.length * 30,
-  complete: withAssigneeId,
+  complete: async (drafts, state, look) => withFollowers(await withAssigneeId(drafts, state, look), state, look),
   folds: [
     on(taskCreated, (_, { data, at, by }) => {
       const { task_id: taskId, task, source } = data;
@@ -288,6 +297,7 @@ export const taskDecider = defineDecider<TaskState>({
         created_at: seconds(at),
         updated_at: seconds(at),
         subscribers: followedBy(initial, [source === 'api' ? task.created_by : null, task.assigned_to]),
+        followers: withFollower(source === 'api' ? idsOf(by, task.created_by) : {}, task),
         writers: { title: writer, description: writer, tags: writer, resolution: writer },
         size: sizeOf(task),
       };
@@ -339,10 +349,18 @@ export const taskDecider = defineDecider<TaskState>({
       return { agreed, writers: writtenBy(state.writers, GITHUB, pulled) };
     }),
     on(taskIssueGone, (state) => (state.agreed ? { ...state, agreed: { ...state.agreed, gone: true } } : state)),
-    on(taskSubscribed, (state, { data }) => ({ ...state, subscribers: followedBy(state, data.names) })),
-    on(taskCommented, (state, { data: { content } }) => {
+    on(taskSubscribed, (state, { data }) => ({
+      ...state,
+      subscribers: followedBy(state, data.names),
+      followers: data.agents ? { ...state.followers, ...data.agents } : state.followers,
+    })),
+    on(taskCommented, (state, { data: { content, author }, by }) => {
       const { count, characters } = state.comments;
-      return { ...state, comments: { count: count + 1, characters: characters + content.length } };
+      return {
+        ...state,
+        followers: { ...state.followers, ...idsOf(by, author) },
+        comments: { count: count + 1, characters: characters + content.length },
+      };
     }),
     on(taskDeleted, () => initial),
   ],

@@ -162,11 +162,13 @@ export async function agentsNamed(
   reads: Reads,
   workspace: number,
   names: readonly string[],
-): Promise<readonly { readonly name: string; readonly hasSession: boolean }[]> {
+): Promise<readonly { readonly id: number; readonly name: string; readonly hasSession: boolean }[]> {
   const rows = await inWorkspace(reads, agentsProjection, 'agents', workspace)
     .where(sql<boolean>`name = ANY(${names})`)
-    .select(['name', 'session_key'])
+    .select(['id', 'name', 'session_key'])
     .execute();
-  const found = new Map(rows.map((row) => [row.name, { name: row.name, hasSession: row.session_key !== null }]));
+  const found = new Map(
+    rows.map(({ id, name, session_key }) => [name, { id: Number(id), name, hasSession: session_key !== null }]),
+  );
   return names.flatMap((name) => found.get(name) ?? []);
 }

@@ -181,6 +181,48 @@ describe('A name that comes to another owner', function () {
     );
   });
 
+  it('notifies a later agent of the name of nothing in tasks that the former one followed; a renamed agent is notified', async () => {
+    const made = async (name: string) => bodyOf(await ask('POST', '/api/agents', { name, role: 'x' }), 201).agent.id;
+    const titleOf = (name: string) => ({ title: `plan of ${name}`, assigned_to: name });
+    const first = await made('pupil');
+    const renamed = await made('novice');
+    const tasks: number[] = [];
+    for (const body of [titleOf('pupil'), titleOf('pupil'), titleOf('novice')])
+      tasks.push(bodyOf(await ask('POST', '/api/tasks', body), 201).task.id);
+    const [open, done, other] = tasks;
+    const key = await world.makeKey(first, ['operator']);
+    bodyOf(await ask('POST', `/api/tasks/${open}/comments`, { content: 'I follow it' }, key), 201);
+    bodyOf(await ask('POST', `/api/tasks/${other}/comments`, { content: 'see @pupil' }), 201);
+    const review = { taskId: done, reviewer: 'aegis', status: 'approved', notes: 'n' };
+    bodyOf(await ask('POST', '/api/quality-review', review));
+    bodyOf(await ask('PUT', `/api/tasks/${done}`, { status: 'done' }));
+    bodyOf(await ask('DELETE', `/api/agents/${first}`));
+    bodyOf(await ask('PUT', `/api/agents/${renamed}`, { name: 'senior' }));
+    const heirs = await world.makeKey(await made('pupil'), ['operator']);
+    const heirOfRenamed = await world.makeKey(await made('novice'), ['operator']);
+    for (const id of tasks) bodyOf(await ask('POST', `/api/tasks/${id}/comments`, { content: 'a reply' }), 201);
+    bodyOf(await ask('PUT', `/api/tasks/${done}`, { status: 'review' }));
+    bodyOf(await ask('PUT', `/api/tasks/${other}`, { status: 'in_progress' }));
+    for (const id of tasks) bodyOf(await ask('POST', `/api/tasks/${id}/broadcast`, { message: 'to all' }));
+    for (const [name, as] of [
+      ['pupil', heirs],
+      ['novice', heirOfRenamed],
+    ] as const) {
+      const { notifications } = bodyOf(await ask('GET', PATH(name), undefined, as));
+      expect(
+        notifications.map(({ message }: { message: string }) => message),
+        name,
+      ).to.deep.equal([]);
+    }
+    const { notifications } = bodyOf(await ask('GET', PATH('senior')));
+    expect(notifications.map(({ type }: { type: string }) => type)).to.include.members(['comment', 'status_change']);
+    // Whoever follows the task anew is notified again.
+    bodyOf(await ask('PUT', `/api/tasks/${open}`, { assigned_to: 'pupil' }));
+    bodyOf(await ask('POST', `/api/tasks/${open}/comments`, { content: 'for you' }), 201);
+    const again = bodyOf(await ask('GET', PATH('pupil'), undefined, heirs)).notifications;
+    expect(again.map(({ type }: { type: string }) => type)).to.include.members(['assignment', 'comment']);
+  });
+
   it('shows an agent in the stream no notifications for the agent that had its name before it was renamed', async () => {
     const made = async (name: string) => bodyOf(await ask('POST', '/api/agents', { name, role: 'x' }), 201).agent.id;
     const first = await made('crown');

@@ -9,12 +9,19 @@ import { created, TASK } from '../../support/tasks.ts';
 const given = givenFor(taskDecider);
 const followed = given(
   created(),
-  taskSubscribed.draft({ task_id: 7, title: TASK.title, names: ['ada', 'bee', 'bob'] }),
+  taskSubscribed.draft({
+    task_id: 7,
+    title: TASK.title,
+    names: ['ada', 'bee', 'bob', 'new'],
+    agents: { ada: 1, bee: 2, new: 3 },
+  }),
 );
 const agents = new Map([
-  ['ada', { hasSession: true }],
-  ['bee', { hasSession: false }],
-  ['far', { hasSession: true }],
+  ['ada', { id: 1, name: 'ada', hasSession: true }],
+  ['bee', { id: 2, name: 'bee', hasSession: false }],
+  ['far', { id: 4, name: 'far', hasSession: true }],
+  // A later agent of the name.
+  ['new', { id: 5, name: 'new', hasSession: true }],
 ]);
 
 describe('task: broadcasts', () => {
