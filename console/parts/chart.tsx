@@ -3,8 +3,9 @@ import { useState } from 'preact/hooks';
 
 export interface Bar {
   readonly key: string;
-  /** Shown on the axis if there is room. */
   readonly label: string;
+  /** Shown on the axis where there is room; default: `label`. */
+  readonly tick?: string;
   readonly value: number;
   /** Marks the bar that the reader is looking at. */
   readonly isChosen?: boolean;
@@ -62,10 +63,11 @@ export function Bars({ label, bars, as, choose, height = 140 }: BarsProps) {
         })}
       </div>
       <div class="axis" aria-hidden="true">
-        {bars.map(({ key, label: name }, n) =>
-          n % every === 0 ? (
+        {bars.map(({ key, label: name, tick = name }, n) =>
+          // The last one needs room, too.
+          n % every === 0 && bars.length - n > every / 2 ? (
             <span key={key} style={{ left: `${((n * step) / WIDTH) * 100}%` }}>
-              {name}
+              {tick}
             </span>
           ) : null,
         )}

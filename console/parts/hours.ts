@@ -25,15 +25,20 @@ export function hourBars(
   for (let hour = first; hour <= last; hour += width) {
     let value = 0;
     for (let n = 0; n < width; n++) value += sums.get(hour + n) ?? 0;
-    bars.push({ key: String(hour), label: hourText(hour * HOUR, end - start), value });
+    const at = hour * HOUR;
+    bars.push({ key: String(hour), label: text(at, { ...DAY, ...CLOCK }), tick: tickText(at, end - start), value });
   }
   return bars;
 }
 
-/** The day as well where a window has several. */
-const hourText = (ms: number, length: number): string =>
-  new Date(ms).toLocaleString('en-GB', {
-    ...(length > 24 * HOUR && { day: 'numeric', month: 'short' }),
-    hour: '2-digit',
-    minute: '2-digit',
-  });
+const CLOCK: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit' };
+const DAY: Intl.DateTimeFormatOptions = { day: 'numeric', month: 'short' };
+
+const text = (ms: number, options: Intl.DateTimeFormatOptions): string => new Date(ms).toLocaleString('en-GB', options);
+
+const tickText = (ms: number, length: number): string =>
+  length <= 24 * HOUR
+    ? text(ms, CLOCK)
+    : length <= 72 * HOUR
+      ? text(ms, { weekday: 'short', ...CLOCK })
+      : text(ms, DAY);

@@ -132,9 +132,11 @@ function Spend() {
 }
 
 function Alerts() {
+  const isPast = useAsOf() !== undefined;
   const rules = useRead('GET /api/alerts', {}, { kinds: ['alert.'] });
   return (
-    <Panel title="Alerts" read={rules} more={<a href={urlOf('/alerts')}>Rules</a>}>
+    // In the past, the checks of the service are not beside it.
+    <Panel title="Alerts" class={isPast ? 'wide' : ''} read={rules} more={<a href={urlOf('/alerts')}>Rules</a>}>
       <Shown read={rules}>
         {(data) => {
           const fired = data.rules

@@ -10,11 +10,20 @@ import { dayBefore, dayOf, startOf } from './spend.ts';
 const DAY = 86_400_000;
 const DAYS = 30;
 
-/** The chosen day; default: the last complete day. */
+const useMonth = () =>
+  useRead('GET /api/tokens', { query: { action: 'agent-costs', timeframe: 'month' } }, { kinds: ['activity.'] });
+
+/** The chosen day; default: the last complete day, or today while there is no earlier one with reports. */
 export function useDay(): { readonly day: string; readonly today: string } {
   const shown = useShownTime();
+  const chosen = useAddress().query.get('day');
+  const { data } = useMonth();
   const today = dayOf(shown);
-  return { day: useAddress().query.get('day') ?? dayBefore(today), today };
+  const dates = isAgentCosts(data)
+    ? Object.values(data.agents).flatMap(({ timeline }) => timeline.map(({ date }) => date))
+    : [];
+  const isFirst = dates.length > 0 && dates.every((date) => date >= today);
+  return { day: chosen ?? (isFirst ? today : dayBefore(today)), today };
 }
 
 export const dayName = (day: string, today: string): string =>
@@ -32,11 +41,7 @@ export const dayName = (day: string, today: string): string =>
 /** @param agent only its costs */
 export function DayChart({ agent }: { readonly agent?: string }) {
   const { day, today } = useDay();
-  const read = useRead(
-    'GET /api/tokens',
-    { query: { action: 'agent-costs', timeframe: 'month' } },
-    { kinds: ['activity.'] },
-  );
+  const read = useMonth();
   return (
     <Panel title={agent ? `Cost of ${agent} by day` : 'Cost by day'} class="wide" read={read}>
       <Shown read={read}>
