@@ -132,7 +132,16 @@ const all = [
   { table: deliveries as unknown as Table, place: DELIVERIES },
 ];
 /** Columns whose texts are words of Signalbox: callers cannot mark them. */
-const OWN_WORDS: ReadonlySet<string> = new Set(['key', 'kind', 'type', 'entity_type', 'known_by', 'unit', 'action']);
+const OWN_WORDS: ReadonlySet<string> = new Set([
+  'key',
+  'kind',
+  'type',
+  'entity_type',
+  'known_by',
+  'unit',
+  'action',
+  'status',
+]);
 const hasTexts = (table: Table) =>
   Object.entries(table.columns).some(([name, type]) => /text|json/.test(String(type)) && !OWN_WORDS.has(name));
 /** The column that says whose a row is. */
@@ -267,6 +276,10 @@ describe('contract: tenancy', function () {
     await done('POST', `/api/tasks/${task.id}/comments`, { content: texts });
     await done('POST', `/api/tasks/${task.id}/broadcast`, { message: texts });
     await done('PUT', `/api/tasks/${task.id}`, { resolution: `${texts} ${round}` });
+    const ended = (await done('POST', '/api/tasks', { ...content, title: `${texts}-ended`, assigned_to: name })).task
+      .id;
+    await done('POST', '/api/quality-review', { taskId: ended, status: 'approved', notes: texts });
+    await done('PUT', `/api/tasks/${ended}`, { status: 'done', outcome: 'success' });
     const used = { id: `${texts}-${round}`, model: texts, sessionId: `${name}:cli`, inputTokens: 7, outputTokens: 7 };
     await done('POST', '/api/tokens', { ...used, taskId: task.id });
     await done('POST', '/api/tokens/batch', { reports: [{ ...used, id: undefined, sessionId: `${texts}:cli` }] });
@@ -520,7 +533,7 @@ describe('contract: tenancy', function () {
 
   it('reads of one workspace do not change while only others write, also under the same names, including counts and totals', async () => {
     const own = await valuesOf([BIRCH]);
-    const values = { numbers: own.numbers.slice(0, 3), names: [TWIN, ...own.names.slice(0, 1)] };
+    const values = { numbers: own.numbers.slice(0, 3), names: [TWIN, ...own.names.slice(0, 1), BIRCH.texts] };
     const { agent } = (await ask(BIRCH, { method: 'GET', path: `/api/agents/${TWIN}` })).body;
     const key = await world.makeKey(agent.id, ['admin'], BIRCH.workspace, BIRCH.tenant);
     const requests: (Sent & { readonly as?: string })[] = [];

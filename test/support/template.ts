@@ -37,6 +37,11 @@ const UNOPTIMISED = '--liftoff-only --no-opt';
 /** Free bytes that it must have; a run uses less than half of them at a time. */
 const ENOUGH = 4 * 2 ** 30;
 
+// Listeners that nothing removes pile up: the first emitter that warns of it ends the run of its process.
+process.on('warning', (warning) => {
+  if (warning.name === 'MaxListenersExceededWarning') throw warning;
+});
+
 /** Makes them before any test, because a test that waited for them would need more time than it has. */
 export async function mochaGlobalSetup(): Promise<void> {
   // Tests create and delete tens of thousands of files, and they kill processes, never the machine.
