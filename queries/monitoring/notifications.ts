@@ -190,6 +190,11 @@ export async function deliveryState(
   };
 }
 
+/** The id in the owner `agent:<id>`; null for others. */
+const OWNING_AGENT = sql.raw("substring(owner FROM '^agent:([0-9]+)$')::bigint");
+const owningAgent = (owner: string | null): number | undefined =>
+  owner?.startsWith('agent:') ? Number(owner.slice('agent:'.length)) : undefined;
+
 const PENDING = [
   ...(['id', 'recipient', 'type', 'title', 'message'] as const),
   ...(['source_type', 'source_id', 'created_at'] as const),
@@ -197,7 +202,7 @@ const PENDING = [
 
 /** A pending notification, and whether its recipient exists. */
 export interface PendingNotification extends Omit<NotificationRecord, 'workspace_id'> {
-  /** The agent with this name, if there is one. */
+  /** The agent that it was raised for, possibly under another name now; null: none, or it is deleted. */
   readonly agent: { readonly id: number; readonly session_key: string | null } | null;
   /** Whether there is a user with this name, or it stands for the operators. */
   readonly isPerson: boolean;
@@ -244,7 +249,8 @@ export const notificationDirectory = (reads: Reads) => ({
     let some = all(reads, workspace).selectAll().where('delivered_at', 'is', null);
     if (recipient !== undefined) some = some.where(isFor(recipient));
     const reachable = sql<boolean>`(recipient = ${NOTIFIER}
-      OR EXISTS (SELECT FROM ${agents} a WHERE a.workspace_id = ${workspace} AND a.name = recipient)
+      OR EXISTS (SELECT FROM ${agents} a WHERE a.workspace_id = ${workspace} AND a.id = ${OWNING_AGENT})
+      OR (owner IS NULL AND EXISTS (SELECT FROM ${agents} a WHERE a.workspace_id = ${workspace} AND a.name = recipient))
       OR EXISTS (SELECT FROM ${users} u WHERE u.workspace_id = ${workspace} AND u.username = recipient))`;
     const oldest = (of: typeof some, count: number) => of.orderBy('created_at').orderBy('id').limit(count);
     const found = await oldest(some.where(reachable), limit).execute();
@@ -252,22 +258,28 @@ export const notificationDirectory = (reads: Reads) => ({
       found.push(...(await oldest(some.where(sql<boolean>`NOT ${reachable}`), limit - found.length).execute()));
     }
     const names = [...new Set(found.map((row) => row.recipient))];
+    const owning = found.flatMap(({ owner }) => owningAgent(owner) ?? []);
     const [theirAgents, theirUsers] = await Promise.all([
       inWorkspace(reads, agentsProjection, 'agents', workspace)
         .select(['id', 'name', 'session_key'])
-        .where(sql<boolean>`name = ANY(${names})`)
+        .where(sql<boolean>`(name = ANY(${names}) OR id = ANY(${owning}))`)
         .execute(),
       inWorkspace(reads, usersProjection, 'users', workspace)
         .select('username')
         .where(sql<boolean>`username = ANY(${names})`)
         .execute(),
     ]);
-    const agentOf = new Map(theirAgents.map((agent) => [agent.name, { id: agent.id, session_key: agent.session_key }]));
+    const byId = new Map(theirAgents.map(({ id, session_key }) => [Number(id), { id, session_key }]));
+    const byName = new Map(theirAgents.map(({ id, name, session_key }) => [name, { id, session_key }]));
+    const agentOf = ({ owner, recipient: name }: (typeof found)[number]) => {
+      const id = owningAgent(owner);
+      return id === undefined ? (owner === null ? byName.get(name) : undefined) : byId.get(id);
+    };
     const people = new Set([NOTIFIER, ...theirUsers.map(({ username }) => username)]);
     return found.map(
       (row): PendingNotification => ({
         ...columnsOf(row, PENDING),
-        agent: agentOf.get(row.recipient) ?? null,
+        agent: agentOf(row) ?? null,
         isPerson: people.has(row.recipient),
       }),
     );

@@ -172,8 +172,20 @@ describe('A name that comes to another owner', function () {
     bodyOf(await ask('PUT', `/api/agents/${first}`, { name: 'moved-on' }));
     for (const path of SHOWN.slice(0, 3))
       expect(delivered(bodyOf(await ask('GET', path, undefined, former))), `own when renamed, ${path}`).to.equal(true);
+    // Raised for the renamed agent and for a deleted one, and delivered only when another agent has the name.
+    await notify('moved-on');
+    bodyOf(await ask('PUT', `/api/agents/${first}`, { name: 'moved-again' }));
+    const deleted = await made();
+    await notify('next');
+    bodyOf(await ask('DELETE', `/api/agents/${deleted}`));
     const second = await made();
+    bodyOf(await ask('POST', '/api/agents', { name: 'moved-on', role: 'x' }), 201);
     const key = await world.makeKey(second, ['viewer', 'agent:self']);
+    const inboxOf = async (id: number) => JSON.stringify(bodyOf(await ask('GET', `/api/agents/${id}/heartbeat`)));
+    const inbox = await inboxOf(first);
+    bodyOf(await ask('POST', '/api/notifications/deliver', {}));
+    expect(await inboxOf(second)).not.to.include('🔔');
+    expect((await inboxOf(first)).split('🔔').length, 'a renamed agent').to.be.above(inbox.split('🔔').length);
     for (const path of SHOWN)
       expect(delivered(bodyOf(await ask('GET', path, undefined, key))), `of another, ${path}`).to.equal(false);
     expect(JSON.stringify(bodyOf(await ask('GET', '/api/chat/conversations', undefined, key)))).not.to.include(

@@ -71,7 +71,7 @@ export function groupsOf(claims: Claims, claim: string): AccountGroups {
 
 /** A list of names, of objects with a name, a text with commas, or a map by name. Undefined if it is none of these. */
 function namesIn(claim: unknown): readonly string[] | undefined {
-  if (typeof claim === 'string') return named(claim.split(','));
+  if (typeof claim === 'string') return named(claim.split(',').map((name) => name.trim()));
   if (isObject(claim)) return named(Object.keys(claim).filter((name) => claim[name] !== null && claim[name] !== false));
   if (!Array.isArray(claim)) return undefined;
   const names = claim.map((one) => (isObject(one) ? one.name : one)).filter((one) => typeof one === 'string');
@@ -79,7 +79,8 @@ function namesIn(claim: unknown): readonly string[] | undefined {
   return names.length === 0 && claim.length > 0 ? undefined : named(names);
 }
 
-const named = (names: readonly string[]) => names.map((name) => name.trim()).filter((name) => name !== '');
+/** As they are: at some providers, users may make a group whose name differs in a blank only. */
+const named = (names: readonly string[]) => names.filter((name) => name !== '');
 
 /**
  * Whether the provider sent a reference in place of the claim: OpenID Connect Core 5.6.2, and

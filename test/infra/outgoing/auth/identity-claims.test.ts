@@ -12,6 +12,8 @@ describe('the groups claim of an identity provider', () => {
     expect(known({ groups: ['ops', 'a,b'] })).to.deep.equal(['ops', 'a,b']);
     expect(known({ groups: [{ id: 7, name: 'ops' }, { name: 'a,b' }] })).to.deep.equal(['ops', 'a,b']);
     expect(known({ groups: 'ops, staff,' })).to.deep.equal(['ops', 'staff']);
+    // Another group than ops, which any user may have made.
+    expect(known({ groups: ['ops ', ' ops', '', { name: 'ops\t' }] })).to.deep.equal(['ops ', ' ops', 'ops\t']);
     // Zitadel sends roles as keys, with the organizations that granted them.
     expect(known({ 'urn:roles': { ops: { '17': 'example.com' }, old: null, off: false } }, 'urn:roles')).to.deep.equal([
       'ops',
