@@ -503,7 +503,19 @@ export interface Api {
   };
   readonly 'POST /api/agents/{id}/heartbeat': {
     readonly query: Readonly<Record<string, never>>;
-    readonly body: { readonly connection_id?: string | null; readonly token_usage?: unknown } | undefined;
+    readonly body:
+      | {
+          readonly connection_id?: string | null;
+          readonly token_usage?: {
+            readonly model?: string;
+            readonly inputTokens?: number;
+            readonly outputTokens?: number;
+            readonly cacheReadTokens?: number | null;
+            readonly cacheWriteTokens?: number | null;
+            readonly taskId?: number | null;
+          } | null;
+        }
+      | undefined;
     readonly response: {
       readonly status: 'HEARTBEAT_OK' | 'WORK_ITEMS_FOUND';
       readonly agent: string;

@@ -3,7 +3,7 @@
  * responses, reports, the past, the log, exports and MCP tools. A reader in another tenant gets all its responses, and not
  * much later than before. Rate limits are on.
  *
- * READS_SECONDS: how long each attack takes, 5 by default. READS_REPORT=1 prints what was measured.
+ * READS_SECONDS: how long each attack takes, 3 by default. READS_REPORT=1 prints what was measured.
  */
 import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
@@ -16,7 +16,7 @@ import { dataDirectory } from '../support/template.ts';
 import { cookieOf, PASSWORD } from '../support/worlds/auth.ts';
 
 const CONNECTIONS = 12;
-const SECONDS = Number(process.env.READS_SECONDS ?? 5);
+const SECONDS = Number(process.env.READS_SECONDS ?? 3);
 /** Large records of each kind; a page of them is larger than a page may be. */
 const LARGE = 25;
 /** Where a reader may wait, milliseconds: for a response, and for the main thread alone. */
@@ -163,7 +163,7 @@ async function attack(service: ServiceProcess, name: string, filled: Filled): Pr
   // Loads the modules for tools.
   await call(service, 'POST', '/mcp', TOOLS_LIST, { 'x-api-key': key, accept: 'application/json, text/event-stream' });
   await longestHold(service);
-  const before = await readFor(service, 2, filled);
+  const before = await readFor(service, 1, filled);
   const idle = await longestHold(service);
   const load = startReads({ url: service.url, key, reads, connections: CONNECTIONS });
   const during = await readFor(service, SECONDS, filled);
