@@ -27,6 +27,6 @@ USER node
 VOLUME /data
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:'+process.env.PORT+'/health/ready').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
+  CMD ["node", "-e", "const h=process.env.HOST||'127.0.0.1',a={'0.0.0.0':'127.0.0.1','::':'[::1]'}[h]||(h.includes(':')?'['+h+']':h);fetch('http://'+a+':'+process.env.PORT+'/health/ready').then(r=>process.exit(r.ok?0:1),()=>process.exit(1))"]
 ENTRYPOINT ["node", "--enable-source-maps", "dist/bin/signalbox.js"]
 CMD ["start"]

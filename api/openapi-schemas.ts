@@ -35,7 +35,11 @@ export function toProperties(
   if (typeof properties !== 'object' || properties === null) throw new Error(`${where} must be one object schema`);
   if (id !== undefined) delete defs[id];
   keep(defs, 'input', where, found);
-  return { properties: properties as Record<string, Schema>, required: Array.isArray(required) ? required : [] };
+  // Second spellings, which would give clients generated from this two fields of one name.
+  const shown = Object.entries(properties as Record<string, Schema>).filter(
+    ([, { undocumented }]) => undocumented !== true,
+  );
+  return { properties: Object.fromEntries(shown), required: Array.isArray(required) ? required : [] };
 }
 
 /** Converts a zod schema, with its named parts kept separate. References include their direction. */

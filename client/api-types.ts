@@ -1660,6 +1660,7 @@ export interface Api {
       readonly timeframe?: string;
       readonly before?: number;
       readonly format?: 'json' | 'csv';
+      readonly bom?: '0' | '1';
       readonly as_of?: string;
     };
     readonly body: undefined;
@@ -1964,6 +1965,7 @@ export interface Api {
     readonly query: {
       readonly type: 'tasks' | 'agents' | 'activities' | 'audit' | 'pipelines' | 'all';
       readonly format?: 'json' | 'csv';
+      readonly bom?: '0' | '1';
       readonly since?: number;
       readonly until?: number;
       readonly limit?: number;
@@ -2850,7 +2852,7 @@ export interface Api {
     };
   };
   readonly 'GET /api/events': {
-    readonly query: { readonly since?: string; readonly kind?: string };
+    readonly query: { readonly since?: string; readonly lastEventId?: string; readonly kind?: string };
     readonly body: undefined;
     readonly response: string;
   };

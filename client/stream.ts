@@ -31,7 +31,7 @@ export interface StreamOptions {
   readonly kinds?: readonly string[] | undefined;
   /** Ends the iteration. */
   readonly signal?: AbortSignal | undefined;
-  /** A connection without data for this long is lost, ms. The service sends a line every 30 s. Default 45,000. */
+  /** A connection without data for this long is lost, ms. The service sends a line every 15 s. Default 45,000. */
   readonly silenceMs?: number | undefined;
   /** Called when the connection is established and when it is lost. */
   readonly onState?: ((state: StreamState) => void) | undefined;

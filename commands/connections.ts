@@ -21,13 +21,23 @@ import { hasReserved, onRecord } from './record-ids.ts';
 type Opened = EventOf<typeof connectionOpened>['data'];
 type Tool = Pick<Opened, 'tool_name' | 'tool_version' | 'metadata'>;
 
-/** Sets the agent online, and ends its previous connection. @throws AppError 404 */
+/**
+ * Sets the agent online, and ends its previous connection.
+ *
+ * @param connection.isNew whether the agent was created for this connection, online
+ * @throws AppError 404
+ */
 export function decideConnect(
   state: AgentState,
-  connection: Tool & Pick<Opened, 'id' | 'connection_id'>,
+  { isNew, ...connection }: Tool & Pick<Opened, 'id' | 'connection_id'> & { readonly isNew: boolean },
 ): EventDraft[] {
   const agent = existing(state);
-  const opened = connectionOpened.draft({ ...agent, ...connection, replaces: state.connection?.id ?? null });
+  const opened = connectionOpened.draft({
+    ...agent,
+    ...connection,
+    replaces: state.connection?.id ?? null,
+    already_online: state.status === 'online' && !isNew,
+  });
   return [...decideStatus(state, 'online', 'connect'), opened];
 }
 
@@ -103,7 +113,7 @@ export function connectTool(
         const connectionId = randomUUID();
         const stream = agentStream(workspace, agentId);
         const { events } = await commands.execute(agentDecider, stream, context, (state) =>
-          decideConnect(state, { ...tool, id, connection_id: connectionId }),
+          decideConnect(state, { ...tool, id, connection_id: connectionId, isNew: known === undefined }),
         );
         // In a repeated request, this is the connection of the first run.
         return {

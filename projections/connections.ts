@@ -36,7 +36,7 @@ export const connectionsProjection = defineProjection({
   version: 1,
   tables: [connectionsTable],
   handlers: [
-    on(connectionOpened, ({ data: { name: _, replaces, ...fields }, meta }) => [
+    on(connectionOpened, ({ data: { name: _, already_online: __, replaces, ...fields }, meta }) => [
       insert(connectionsTable, {
         workspace_id: meta.workspace,
         tenant_id: meta.tenant,

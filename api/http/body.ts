@@ -24,6 +24,9 @@ function requireUtf8(bytes: Buffer): void {
 
 /** The value of the body; undefined when there is none. @throws AppError 400, 413, 415 */
 export async function readJson(req: IncomingMessage, res: ServerResponse): Promise<unknown> {
+  // The name without a hyphen is common, and body-parser does not know it.
+  const type = req.headers['content-type'];
+  if (type !== undefined) req.headers['content-type'] = type.replace(/(charset\s*=\s*"?)utf8\b/i, '$1utf-8');
   if (isPlain(req.headers)) return parsed(await bytesOf(req));
   await new Promise<void>((resolve, reject) => {
     parser(req as express.Request, res as express.Response, (error?: unknown) =>
@@ -52,7 +55,7 @@ function isPlain(headers: IncomingHttpHeaders): boolean {
     length <= BODY_LIMIT &&
     headers['transfer-encoding'] === undefined &&
     headers['content-encoding'] === undefined &&
-    !/charset/i.test(headers['content-type'] ?? '')
+    !/charset\s*=(?!\s*"?utf-8"?\s*(?:;|$))/i.test(headers['content-type'] ?? '')
   );
 }
 

@@ -1,10 +1,23 @@
 /** CSV (RFC 4180) with texts that a spreadsheet cannot run as formulas. Every export goes through here. */
 // Not csv-stringify: its guard (`escape_formulas`) misses a formula after a blank; without it there is only quoting.
 
-/** Spreadsheets run a text that begins like this as a formula. */
-const FORMULA = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]/;
+/**
+ * Where spreadsheets begin a cell that they run as a formula: at the start of a text, and after a semicolon, a tab or a
+ * line break in it, because a spreadsheet with another separator (Excel in German: the semicolon) splits a quoted text
+ * there.
+ */
+const FORMULA = /(?<=^|[;\t\n]|\r(?!\n))(?=[^\S\t\r\n]*[=+\-@\uff1d\uff0b\uff0d\uff20])|^(?=[\t\r\n])/g;
 
-const guarded = (text: string): string => (FORMULA.test(text) ? `'${text}` : text);
+const guarded = (text: string): string => text.replaceAll(FORMULA, "'");
+
+/** Lets Excel read a file as UTF-8. */
+const BYTE_ORDER_MARK = '\ufeff';
+
+/** The text of a file, after a byte order mark if that is wanted. */
+export async function* marked(text: AsyncIterable<string>, bom: boolean): AsyncGenerator<string> {
+  if (bom) yield BYTE_ORDER_MARK;
+  yield* text;
+}
 
 /** A text as a quoted field. */
 export const csvText = (text: string): string => `"${guarded(text).replaceAll('"', '""')}"`;

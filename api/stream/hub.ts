@@ -22,7 +22,8 @@ import type { Past } from './past.ts';
 import type { StreamSource } from './source.ts';
 import { type Watched, watchCredentials } from './watch.ts';
 
-const HEARTBEAT_MS = 30_000;
+/** Below the shortest idle time-out of common proxies and polyfills, milliseconds. */
+const HEARTBEAT_MS = 15_000;
 const HEARTBEAT = Buffer.from(': heartbeat\n\n');
 /** Pauses before retrying an event that could not be read, milliseconds. */
 const RETRY = { firstMs: 100, lastMs: 2_000 };

@@ -46,11 +46,13 @@ export function addStart(program: Command): void {
     .action(async (options: { role: ProcessRole }) => {
       const config = readConfig(process.env);
       setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH}`);
-      const traces = tracingSettingsOf(process.env);
+      const warnings: string[] = [];
+      const traces = tracingSettingsOf(process.env, (message) => warnings.push(message));
       // The reader of the output may exit; the service continues.
       for (const output of [process.stdout, process.stderr]) output.on('error', () => undefined);
       const taken = holdLines();
       const log = createLogger(config.logLevel, 'stdout', taken, traces && traceIds);
+      for (const message of warnings) log.warn(message);
       process.on('unhandledRejection', (error) => {
         log.fatal({ err: error }, 'unhandled rejection; exiting');
         process.exit(1);

@@ -16,6 +16,8 @@ export const connectionOpened = defineEvent({
     tool_version: z.string().nullable(),
     metadata: z.record(z.string(), z.unknown()).nullable(),
     replaces: z.uuid().nullable(),
+    /** Whether the agent was online before, so that no change of status is recorded. */
+    already_online: z.boolean(),
   }),
   secrets: { fields: ['metadata'], owner: configOwner },
   self: ({ data }) => data.agent_id,
@@ -26,6 +28,9 @@ export const connectionOpened = defineEvent({
     description: `${data.tool_name} connected as ${data.name}`,
   }),
   frames: ({ data }) => [
+    ...(data.already_online
+      ? [{ type: 'agent.status_changed', data: { id: data.agent_id, name: data.name, status: 'online' } }]
+      : []),
     {
       type: 'connection.created',
       data: {

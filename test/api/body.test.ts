@@ -30,6 +30,13 @@ describe('the body of a request', () => {
     expect(await read(requestOf(['7'])), 'not only objects').to.equal(7);
   });
 
+  it('is UTF-8 under each name of it', async () => {
+    for (const name of ['utf8', 'UTF8', '"utf8"', 'utf-8']) {
+      const request = requestOf(['{"text":"é"}'], { 'content-type': `application/json; charset=${name}` });
+      expect(await read(request), name).to.deep.equal({ text: 'é' });
+    }
+  });
+
   it('may be empty', async () => {
     expect(await read(requestOf([]))).to.equal(undefined);
   });

@@ -1,6 +1,15 @@
 /** Fields of CSV: quoted where they have to be, and never a formula. */
 import { expect } from 'chai';
-import { csvLine, csvText } from '../../api/http/csv.ts';
+import { csvLine, csvText, marked } from '../../api/http/csv.ts';
+
+async function* textParts() {
+  yield 'a,b';
+}
+async function textOf(parts: AsyncIterable<string>): Promise<string> {
+  let whole = '';
+  for await (const part of parts) whole += part;
+  return whole;
+}
 
 describe('CSV output', () => {
   it('escapes formulas so that no spreadsheet runs them, and keeps their text visible', () => {
@@ -19,8 +28,16 @@ describe('CSV output', () => {
     ])
       expect([csvText(text), csvLine([text])], JSON.stringify(text)).to.deep.equal([`"'${text}"`, `'${text}`]);
     for (const text of ['\tx', '\rx', '\nx']) expect(csvText(text), JSON.stringify(text)).to.equal(`"'${text}"`);
-    for (const text of ['plain', 'a=1', '1-1', '', 'é'])
+    for (const separator of [';', '\t', '\n', '\r\n', '; '])
+      expect(csvText(`x${separator}=1+1`), JSON.stringify(separator)).to.match(/^"x(;|\t|\r?\n)' ?=1\+1"$/);
+    expect(csvLine(['a;b;@c;-d'])).to.equal("a;b;'@c;'-d");
+    for (const text of ['plain', 'a;b', 'a\tb', 'a=1', '1-1', '', 'é'])
       expect([csvText(text), csvLine([text])], text).to.deep.equal([`"${text}"`, text]);
+  });
+
+  it('begins with a byte order mark on request', async () => {
+    const all = async (bom: boolean) => textOf(marked(textParts(), bom));
+    expect([await all(true), await all(false)]).to.deep.equal(['\ufeffa,b', 'a,b']);
   });
 
   it('quotes delimiters and line breaks, and leaves numbers alone', () => {

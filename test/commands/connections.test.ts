@@ -12,17 +12,19 @@ const FIRST = '00000000-0000-4000-8000-000000000001';
 const SECOND = '00000000-0000-4000-8000-000000000002';
 const tool = { tool_name: 'cli', tool_version: '1.0', metadata: null };
 const opened = (connectionId: string, replaces: string | null = null) =>
-  connectionOpened.draft({ ...ada, ...tool, id: 1, connection_id: connectionId, replaces });
+  connectionOpened.draft({ ...ada, ...tool, id: 1, connection_id: connectionId, replaces, already_online: false });
 
 describe('an agent connection', () => {
   const connect = (...drafts: readonly Draft[]) =>
-    decideConnect(given(...drafts).state, { ...tool, id: 2, connection_id: SECOND });
+    decideConnect(given(...drafts).state, { ...tool, id: 2, connection_id: SECOND, isNew: false });
 
   it('sets its agent online and starts', () => {
     const [changed, begun] = connect(registered);
     expect(changed?.data).to.include({ from: 'offline', to: 'online', cause: 'connect', seen: false });
     expect(begun?.data).to.deep.include({ ...ada, ...tool, connection_id: SECOND, replaces: null });
-    expect(connect(registered, status('online'))).to.have.length(1);
+    expect(begun?.data).to.include({ already_online: false });
+    const again = connect(registered, status('online'));
+    expect(again.map(({ type, data }) => [type, data.already_online])).to.deep.equal([['ConnectionOpened', true]]);
   });
 
   it('replaces and ends the previous connection', () => {
@@ -46,7 +48,7 @@ describe('an agent connection', () => {
     const before = given(registered, opened(FIRST), deleted);
     expect(before.state.connection).to.equal(null);
     before.when(decideDisconnect, FIRST).thenRefuses(404);
-    before.when(decideConnect, { ...tool, id: 2, connection_id: SECOND }).thenRefuses(404);
+    before.when(decideConnect, { ...tool, id: 2, connection_id: SECOND, isNew: false }).thenRefuses(404);
   });
 
   it('is refreshed only by heartbeats that name it', () => {

@@ -83,15 +83,19 @@ describe('contract: connections', function () {
     expect(frames('connection.disconnected', first.connection_id)).to.deep.equal([]);
   });
 
-  it('announces on the stream that a known agent is online, unless it already was', async () => {
+  it('announces on the stream that a known agent is online, also when it already was', async () => {
     const agent = await world.create({ status: 'offline' });
     const told = () => world.framesOf('agent.status_changed', agent.id);
     await connect(agent.name);
     await world.stream.until(() => told().length > 0);
     const again = await connect(agent.name);
     await world.stream.until(() => frames('connection.created', again.connection_id).length > 0);
+    const fresh = await connect(world.fresh('tool'));
+    await world.stream.until(() => frames('connection.created', fresh.connection_id).length > 0);
+    expect(world.framesOf('agent.status_changed', fresh.agent_id), 'a new agent').to.deep.equal([]);
     expect(told().map(({ data }) => data)).to.deep.equal([
       { id: agent.id, name: agent.name, status: 'online', last_activity: null, workspace_id: 1 },
+      { id: agent.id, name: agent.name, status: 'online', workspace_id: 1 },
     ]);
   });
 

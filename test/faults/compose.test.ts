@@ -216,6 +216,6 @@ describe('Dockerfile', () => {
       (JSON.parse(read('package.json')) as { bin: { signalbox: string } }).bin.signalbox,
     );
     expect(JSON.parse(inLast('CMD')[0] ?? '')).to.deep.equal(['start']);
-    expect(inLast('HEALTHCHECK')[0]).to.contain('/health/ready');
+    expect(inLast('HEALTHCHECK')[0]).to.contain('/health/ready').and.contain('process.env.HOST');
   });
 });

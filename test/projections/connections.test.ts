@@ -17,6 +17,7 @@ describe('projection connections', () => {
       tool_version: '1.0',
       metadata: { pid: 1 },
       replaces,
+      already_online: false,
     });
   const seen = (n: number) => connectionSeen.draft({ ...agent, connection_id: uuid(n) });
 

@@ -3,7 +3,7 @@ import { recordExport } from '../../../commands/admin/export.ts';
 import { EXPORTS, type ExportedRow, exportedRows } from '../../../queries/admin/export.ts';
 import { EXPORT_KINDS, type ExportKind, exportQuery, exportResponse } from '../../../shared/contract/admin/export.ts';
 import { type Identity, taskViewOf } from '../../../shared/identity.ts';
-import { csvLine } from '../../http/csv.ts';
+import { csvLine, marked } from '../../http/csv.ts';
 import { again, sendFile } from '../../http/files.ts';
 import { defineRoute, HANDLED } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -105,7 +105,10 @@ export const exportRoute = defineRoute({
     }
     const kinds = type === 'all' ? EXPORT_KINDS : [type];
     const parts = kinds.map((kind, nth) => ({ kind, pages: counted(kind, nth === kinds.length - 1) }));
-    const text = format === 'csv' ? csvText(parts) : jsonText({ type, exported_at: now }, parts, () => rowCount);
+    const text =
+      format === 'csv'
+        ? marked(csvText(parts), query.bom === '1')
+        : jsonText({ type, exported_at: now }, parts, () => rowCount);
     // Read before the first byte is sent, so that an unreachable store still gives a response with an error status.
     const first = await text.next();
     const name = `${type === 'all' ? 'all' : EXPORTS[type].file}-${now.slice(0, 10)}.${format}`;

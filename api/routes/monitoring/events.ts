@@ -11,7 +11,7 @@ export const eventRoute = defineRoute({
   noPast: 'the stream has a past of its own: use since',
   summary: 'Stream live events (Server-Sent Events)',
   description:
-    'Sends the frames of the caller’s workspace as events happen. Every frame has an id; `Last-Event-ID` or `since` resumes after it without a gap or a duplicate, across restarts and processes. Callers who are not admins resume as far back as the setting `retention.stream_days` says, and the key of an agent not before it was issued: with an older id the stream begins there, and the `connected` frame has the time as `data.from`, Unix milliseconds. A comment line every 30 s keeps the connection alive. `audit.security` and `security.event` are for admins. A caller that speaks for an agent and is no admin gets the frames about tasks that are assigned to that agent, or that it created with its key, and its own notifications; a viewer gets its own notifications. When the caller’s credential becomes invalid, the stream ends within seconds.',
+    'Sends the frames of the caller’s workspace as events happen. Every frame has an id; `Last-Event-ID` or `since` resumes after it without a gap or a duplicate, across restarts and processes. Callers who are not admins resume as far back as the setting `retention.stream_days` says, and the key of an agent not before it was issued: with an older id the stream begins there, and the `connected` frame has the time as `data.from`, Unix milliseconds. A comment line every 15 s keeps the connection alive. `audit.security` and `security.event` are for admins. A caller that speaks for an agent and is no admin gets the frames about tasks that are assigned to that agent, or that it created with its key, and its own notifications; a viewer gets its own notifications. When the caller’s credential becomes invalid, the stream ends within seconds.',
   access: 'viewer',
   rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'none' },
   query: eventsQuery,
@@ -19,7 +19,9 @@ export const eventRoute = defineRoute({
   responses: { 200: { description: 'A stream of frames', type: 'text/event-stream', schema: streamFrameSchema } },
   async handle({ query, identity, context, services }) {
     const header = context.req.headers['last-event-id'];
-    const asked = (typeof header === 'string' && header !== '' ? header : undefined) ?? query.since;
+    const given = [header, query.since, query.lastEventId, query['Last-Event-ID']];
+    // Polyfills send an empty id before the first frame.
+    const asked = given.find((id): id is string => typeof id === 'string' && id !== '');
     const after = asked === undefined ? undefined : parseCursor(asked);
     if (asked !== undefined && !after) throw invalid('Last-Event-ID must be the id of an earlier frame.');
     const { credential } = context;

@@ -5,7 +5,7 @@ import { NANO } from '../../../shared/contract/tokens/costs.ts';
 import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { MAX_GROUPS } from '../../../shared/contract/tokens/usage.ts';
 import type { RequestContext } from '../../http/context.ts';
-import { csvText } from '../../http/csv.ts';
+import { csvText, marked } from '../../http/csv.ts';
 import { again, sendFile } from '../../http/files.ts';
 
 type Pages = AsyncIterable<readonly TokenRecord[]>;
@@ -103,11 +103,11 @@ export const exportName = (timeframe: string, format: ExportFormat, now: number)
  */
 export async function sendExport(
   context: Pick<RequestContext, 'req' | 'res' | 'stallMs'>,
-  { name, format }: { readonly name: string; readonly format: ExportFormat },
+  { name, format, bom }: { readonly name: string; readonly format: ExportFormat; readonly bom: boolean },
   pages: AsyncGenerator<readonly TokenRecord[]>,
   evidence?: ExportEvidence,
 ): Promise<void> {
   const whole = again(await pages.next(), pages);
-  const text = format === 'csv' ? csv(whole) : json(whole, evidence);
+  const text = format === 'csv' ? marked(csv(whole), bom) : json(whole, evidence);
   await sendFile(context, format, `attachment; filename="${name}"`, text);
 }

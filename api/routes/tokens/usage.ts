@@ -42,12 +42,12 @@ async function exportReports(
   query: contract.TokensQuery,
   context: RequestContext,
 ): Promise<void> {
-  const { timeframe, format } = query;
+  const { timeframe, format, bom } = query;
   const most = listedOf(query);
   if (most !== undefined && format === 'csv')
     throw invalid('evidence: CSV has only reports, no numbers derived from them; use format=json, or leave it out');
   const now = clock();
-  const file = { name: exportName(timeframe, format, now), format };
+  const file = { name: exportName(timeframe, format, now), format, bom: bom === '1' };
   if (most === undefined) {
     await sendExport(context, file, allTokens(reads, workspace, timeframe, now));
     return;

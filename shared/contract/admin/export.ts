@@ -9,6 +9,7 @@ export type ExportKind = (typeof EXPORT_KINDS)[number];
 export const exportQuery = z.object({
   type: z.enum([...EXPORT_KINDS, 'all']).describe('pipelines: their runs'),
   format: z.enum(['json', 'csv']).default('json'),
+  bom: z.enum(['0', '1']).optional().describe('1: CSV begins with a byte order mark, so that Excel reads it as UTF-8'),
   since: secondsParam.describe('created at this time or later, Unix seconds'),
   until: secondsParam.describe('created at this time or earlier, Unix seconds'),
   limit: limitParam(10_000, 50_000).describe('rows per kind of record; the newest ones are exported'),

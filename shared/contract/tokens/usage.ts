@@ -48,6 +48,7 @@ export const tokensQuery = z.object({
     .optional()
     .describe('of a list: only reports with an earlier `timestamp`, Unix milliseconds; `total` counts all'),
   format: z.enum(['json', 'csv']).default('json').describe('of an export; CSV has no sums, and so no evidence'),
+  bom: z.enum(['0', '1']).optional().describe('1: CSV begins with a byte order mark, so that Excel reads it as UTF-8'),
 });
 export type TokensQuery = z.infer<typeof tokensQuery>;
 

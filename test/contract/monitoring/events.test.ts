@@ -48,10 +48,13 @@ describe('GET /api/events', () => {
       expect(resumed.frames.slice(0, 11 - cut).map((frame) => frame.id)).to.deep.equal(ids.slice(cut + 1));
       resumed.close();
     }
-    const since = await openStream(`${base.url}/api/events?since=${ids[5]}`, headers);
-    await since.until(() => since.frames.length >= 6);
-    expect(since.frames[0]?.id).to.equal(ids[6]);
-    since.close();
+    for (const name of ['since', 'lastEventId', 'Last-Event-ID']) {
+      const since = await openStream(`${base.url}/api/events?${name}=${ids[5]}`, headers);
+      await since.until(() => since.frames.length >= 6);
+      expect(since.frames[0]?.id, name).to.equal(ids[6]);
+      since.close();
+    }
+    expect((await call(base, 'GET', '/api/events?lastEventId=abc')).status).to.equal(400);
   });
 
   it('sends everything ever streamed from the beginning, then live events', async () => {

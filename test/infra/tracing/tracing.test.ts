@@ -268,10 +268,15 @@ describe('trace settings', () => {
   it('report an invalid value with the name of its variable', () => {
     const bad = {
       OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318',
-      OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/xml',
       OTEL_TRACES_SAMPLER: 'sometimes',
       OTEL_TRACES_EXPORTER: 'zipkin',
     };
+    const warned: string[] = [];
+    const grpc = { OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' };
+    expect(tracingSettingsOf(grpc, (message) => warned.push(message))).to.equal(undefined);
+    expect(warned).to.have.length(1);
+    expect(warned[0]).to.match(/OTEL_EXPORTER_OTLP_PROTOCOL is grpc.*http\/protobuf.*4318/);
     for (const name of Object.keys(bad)) expect(() => tracingSettingsOf(bad), name).to.throw(ConfigError, name);
   });
 });
