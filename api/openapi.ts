@@ -93,7 +93,8 @@ A key or session belongs to one workspace and sees nothing of the others. After 
 API keys from one address within a minute, every call that needs a credential responds 429 to keys that are new to it.
 
 **Writes and reads.** After a response 2xx, the next read shows the change, on every process: a read shows every event \
-that was in the log when it arrived. \`X-Signalbox-Position\` names the position in the log that a response shows; after a \
+that was in the log when it arrived. \`X-Signalbox-Position\` names the position in the log that a response shows: with \`as_of\` it gives the response again \
+(\`X-Signalbox-Position-At-Least\`: parts of it may be later). After a \
 write, that of its last event. A read that sends a position as \`X-Signalbox-Min-Position\` shows at least that one, and \
 with \`X-Signalbox-Consistency: eventual\` it shows what is there. When a read model is too far behind, the response of the read is \
 503 with the code \`READ_MODEL_BEHIND\`; a write never is. A \`POST\` may carry an \

@@ -151,7 +151,8 @@ export function createClient(options: ClientOptions = {}): Client {
       });
       if (!response.ok) throw await errorOf(response);
       const text = await response.text();
-      const position = response.headers.get('x-signalbox-position');
+      const { headers } = response;
+      const position = headers.get('x-signalbox-position') ?? headers.get('x-signalbox-position-at-least');
       return {
         data: response.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) : text,
         position: position === null ? undefined : Number(position),

@@ -130,7 +130,7 @@ export async function openCore(
     // Processes that share a database look up the current identity of credentials in it, not in the log.
     const beforeAcknowledged = ({ events, position }: Executed) =>
       database.kind === 'server' && events.some(changesCredentials) ? credentials.changedAt(position) : undefined;
-    const reads = createReads({ database, projections, positions });
+    const reads = createReads({ database, projections, positions, changes: own && changes });
     const displayed = displayedUsers(reads.at({}));
     const commands = createCommands({ store, counters, snapshots, displayed, beforeAcknowledged });
     following.reader.watch((position, events) => {

@@ -25,8 +25,15 @@ export interface Reads {
   schema(projection: Pick<Projection, 'name' | 'version'>): string;
   /** The minimum position that the statements so far have shown; undefined: there were none. */
   readonly position: Position | undefined;
+  /** Whether all of them have shown exactly that position. */
+  readonly isExact: boolean;
   /** The same tables at another moment. Default: each statement reads at the head of the log at the time it is run. */
   at(at: ReadAt): Reads;
+  /**
+   * The reads of one response: all statements show the same position, which is that of `at` or a later one. Only `{}`,
+   * which waits for nothing, lets them show different ones.
+   */
+  response(at: ReadAt): Reads;
   /**
    * The same tables as they were at a position of the log.
    *

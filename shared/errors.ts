@@ -49,6 +49,9 @@ export const RUN_IN_PROGRESS = 'IDEMPOTENCY_IN_PROGRESS';
 export const isRefusal = (error: unknown): boolean =>
   error instanceof AppError && error.status < 500 && error.extras.code !== RUN_IN_PROGRESS;
 
+/** Code of a refusal because the versions of rows do not reach back as far. */
+export const HISTORY_NOT_KEPT = 'HISTORY_NOT_KEPT';
+
 /** Code of a refusal because read models did not reach the required position in time. */
 export const READ_MODEL_BEHIND = 'READ_MODEL_BEHIND';
 

@@ -28,7 +28,28 @@ export async function readAtOf(
   );
 }
 
-/** Sets the header with the position of a response: the position of a read, or the last event of a write. */
-export function showPosition({ res }: Pick<RequestContext, 'res'>, position: Position | undefined): void {
-  if (position !== undefined && !res.headersSent) res.setHeader('X-Signalbox-Position', position);
+/**
+ * Sets the header with the position of a response: the position of a read, or the last event of a write.
+ *
+ * @param isExact false: parts of the response may be of later positions
+ */
+export function showPosition(
+  { res }: Pick<RequestContext, 'res'>,
+  position: Position | undefined,
+  isExact = true,
+): void {
+  if (position === undefined || res.headersSent) return;
+  res.removeHeader(isExact ? AT_LEAST : EXACT);
+  res.setHeader(isExact ? EXACT : AT_LEAST, position);
 }
+
+/** Sets the header with the position of a call within this request. */
+export function passPosition({ res }: Pick<RequestContext, 'res'>, headers: Readonly<Record<string, unknown>>): void {
+  for (const name of [EXACT, AT_LEAST]) {
+    const position = headers[name.toLowerCase()];
+    if (position !== undefined) res.setHeader(name, String(position));
+  }
+}
+
+const EXACT = 'X-Signalbox-Position';
+const AT_LEAST = 'X-Signalbox-Position-At-Least';

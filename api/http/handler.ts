@@ -61,7 +61,7 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
     if (fault !== undefined) throw invalid(`as_of: ${fault}. Leave as_of out.`);
     const moment = isAsOf ? await momentOf(services, query.as_of) : undefined;
     if (moment && identity) await checkReach(services, identity, moment);
-    const reads = at ? services.reads.at(at) : services.reads;
+    const reads = at ? services.reads.response(at) : services.reads;
     const pageBytes = context.via === 'mcp' ? TOOL_PAGE_BYTES : PAGE_BYTES;
     const call = {
       params: route.params ? route.params.parse(params) : {},
@@ -111,7 +111,8 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
         const response = await handleAny({ command, ...call });
         return 'handled' in response || !intents ? response : withPosition(response, acknowledgedOf(origin));
       } finally {
-        if (!moment) showPosition(context, isRead(route) ? reads.position : acknowledgedOf(origin) || undefined);
+        if (!moment && isRead(route)) showPosition(context, reads.position, reads.isExact);
+        else if (!moment) showPosition(context, acknowledgedOf(origin) || undefined);
       }
     };
     if (moment) {
@@ -124,9 +125,10 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
       const { params, query, services } = call;
       await cache.send(route, context, { identity, at, params, query, pageBytes }, async (caller) => {
         try {
-          return await route.cache.respond({ params, query, identity: caller, services });
+          const content = await route.cache.respond({ params, query, identity: caller, services });
+          return { content, position: reads.position, isExact: reads.isExact };
         } finally {
-          showPosition(context, reads.position);
+          showPosition(context, reads.position, reads.isExact);
         }
       });
       return;

@@ -8,6 +8,7 @@ import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import { atMost } from '../../shared/bounded.ts';
 import { type Identity, taskViewOf } from '../../shared/identity.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
 import type { Freshness, ReadAt, ReadModels } from '../../shared/ports/read-models.ts';
 import { seconds } from '../../shared/time.ts';
 import type { Authorization } from './authorization.ts';
@@ -27,7 +28,7 @@ const withTasks = (models: readonly string[]): readonly string[] =>
 /** The read model that has the owners of tasks. Responses to a caller that sees only one agent's tasks depend on it. */
 const TASKS = 'tasks';
 
-interface CachedResponse {
+interface CachedResponse extends Pick<Made, 'position' | 'isExact'> {
   readonly stamp: string;
   readonly body: Buffer;
   readonly etag: string;
@@ -35,8 +36,17 @@ interface CachedResponse {
 
 export type CachedRoute = Route & Required<Pick<Route, 'cache'>>;
 
+/** What a route responds with, and what it has read. */
+interface Made {
+  readonly content: unknown;
+  /** Undefined: it has read nothing. */
+  readonly position: Position | undefined;
+  /** False: parts of it may be of later positions. */
+  readonly isExact: boolean;
+}
+
 /** Builds a body from the declared fields of the caller; `caller` has no other fields. */
-type Make = (caller: Identity) => Promise<unknown>;
+type Make = (caller: Identity) => Promise<Made>;
 
 /** What a request asks of a cached route. */
 interface AskedOf {
@@ -87,15 +97,19 @@ export function createResponseCache(freshness: Freshness, now: () => number, bud
   }
 
   /** The response for a key, computed once for concurrent requests. */
-  function made(stamp: string, key: string, compute: () => Promise<Buffer>): Promise<CachedResponse> {
+  function made(
+    stamp: string,
+    key: string,
+    compute: () => Promise<Omit<CachedResponse, 'stamp' | 'etag'>>,
+  ): Promise<CachedResponse> {
     const running = `${stamp} ${key}`;
     const known = making.get(running);
     if (known) return known;
     // The stamp is taken before the read. If a change happens in between, a new body gets an old stamp, and the next
     // request builds it again; an old body never gets a new stamp.
-    const one = compute().then(async (body) => {
-      await turnFor(body);
-      return { stamp, body, etag: `W/"${createHash('sha1').update(body).digest('base64url')}"` };
+    const one = compute().then(async (response) => {
+      await turnFor(response.body);
+      return { ...response, stamp, etag: `W/"${createHash('sha1').update(response.body).digest('base64url')}"` };
     });
     making.set(running, one);
     const end = () => making.delete(running);
@@ -113,7 +127,7 @@ export function createResponseCache(freshness: Freshness, now: () => number, bud
       const { stamp, position } = await currentAt(route, identity, at);
       const kept = responses.get(key);
       if (kept?.stamp !== stamp) return false;
-      showPosition(context, position);
+      show(context, kept, position);
       await send(context, kept);
       return true;
     },
@@ -133,20 +147,27 @@ export function createResponseCache(freshness: Freshness, now: () => number, bud
           async () => {
             const kept = responses.get(key);
             if (!isNew && kept?.stamp === stamp) return kept;
-            return made(stamp, key, async () => jsonOf(await make(caller as Identity), pageOf(route), pageBytes));
+            return made(stamp, key, async () => {
+              const { content, ...shown } = await make(caller as Identity);
+              return { body: await jsonOf(content, pageOf(route), pageBytes), ...shown };
+            });
           },
           ({ body }) => body.length,
         );
-        responses.set(key, response);
+        if (response.isExact) responses.set(key, response);
       }
       // A call within another request has other pages. An unknown parameter would make every value of it a URL of its own.
       if (!context.via && !hasUnknown(route, context.req.originalUrl))
         urls.set(context.req.originalUrl, { route, asked });
-      showPosition(context, position);
+      show(context, response, position);
       await send(context, response);
     },
   };
 }
+
+/** @param current the position of the request's stamp: without changes since, the body shows it too */
+const show = (context: RequestContext, { position = 0, isExact }: CachedResponse, current: Position): void =>
+  showPosition(context, isExact ? Math.max(position, current) : position, isExact);
 
 /** Browsers ask for this when a page is loaded again with all it consists of. */
 const wantsNew = ({ req }: RequestContext): boolean => /\bno-cache\b/i.test(req.headers['cache-control'] ?? '');

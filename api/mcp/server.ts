@@ -20,6 +20,7 @@ import { AppError } from '../../shared/errors.ts';
 import { type Identity, reaches } from '../../shared/identity.ts';
 import { isObject } from '../../shared/storable.ts';
 import { routeFault } from '../auth/agent-keys.ts';
+import { passPosition } from '../http/consistency.ts';
 import type { RequestContext } from '../http/context.ts';
 import { asAppError } from '../http/errors.ts';
 import type { Call, InnerCall, InnerResponse, Route, RouteResponse } from '../http/route.ts';
@@ -82,8 +83,7 @@ function serverFor(
     const startedAt = performance.now();
     const key = route.method === 'post' ? (asked.idempotencyKey ?? header?.toString()) : undefined;
     const response = await callInside({ route, ...asked, idempotencyKey: key, via: 'mcp' });
-    const position = response.headers['x-signalbox-position'];
-    if (position !== undefined) context.res.setHeader('X-Signalbox-Position', position);
+    passPosition(context, response.headers);
     const ms = Math.round((performance.now() - startedAt) * 10) / 10;
     const { status } = response;
     log.info(

@@ -13,7 +13,7 @@ import { createListener, type Listener } from './listener.ts';
 import { createMarkWatch } from './mark.ts';
 import { Client, inTime } from './session.ts';
 import { createStatements } from './statements.ts';
-import { runTogether } from './together.ts';
+import { runAtOneMoment, runTogether } from './together.ts';
 
 // Positions, counts and Unix times are safe integers by design: read them as numbers, not as strings.
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -30,9 +30,14 @@ export interface Database {
   readonly pool: pg.Pool;
   readonly db: AnyDatabase;
   /**
-   * Runs statements in one round trip, as one transaction (`together.ts`). @returns their rows, in order
+   * Runs statements in one round trip, as one transaction (`together.ts`). At most one has a name, under which a server
+   * keeps its plan. @returns their rows, in order
    */
-  together(statements: readonly Pick<CompiledQuery, 'sql' | 'parameters'>[]): Promise<readonly unknown[][]>;
+  together(
+    statements: readonly (Pick<CompiledQuery, 'sql' | 'parameters'> & { readonly name?: string })[],
+  ): Promise<readonly unknown[][]>;
+  /** The same for statements that only read: all of them see the database at one moment. */
+  atOneMoment: Database['together'];
   /** Call this after the migrations: from then on, losses are detected. */
   watchLosses(): Promise<void>;
   /**
@@ -128,14 +133,13 @@ function preparing(pool: pg.Pool): { readonly connections: Connections; readonly
   return { connections: { connect: connect as pg.Pool['connect'], end: () => pool.end() }, nameOn: statements.nameOn };
 }
 
+const textsOf = (statements: Parameters<Database['together']>[0]) =>
+  statements.map(({ name, sql: text, parameters: values }) => ({ name, text, values }));
+
 const togetherOn =
-  (pool: Connections, nameOn: NameOn = async () => undefined): Database['together'] =>
+  (pool: Connections, nameOn?: NameOn): Database['together'] =>
   (statements) =>
-    runTogether(
-      pool,
-      statements.map(({ sql: text, parameters: values }) => ({ text, values })),
-      nameOn,
-    );
+    runTogether(pool, textsOf(statements), nameOn);
 
 /**
  * A machine that loses power does not close its connections. The server keeps their sessions, and their locks, until
@@ -184,6 +188,7 @@ function openServer(url: string, options: DatabaseOptions): Database {
     pool,
     db: kyselyOver(pool),
     together: togetherOn(pool),
+    atOneMoment: (statements) => runAtOneMoment(pool, textsOf(statements)),
     async watchLosses() {
       const client = await pool.connect();
       try {
@@ -215,12 +220,15 @@ async function openInDirectory(options: DatabaseOptions): Promise<Database> {
   const place = running ?? { host: embedded?.socketDir ?? '', port: embedded?.port ?? 0 };
   const pool = makePool({ ...place, database: 'postgres', user: 'postgres' }, options);
   const { connections, nameOn } = preparing(pool);
+  const together = togetherOn(connections, nameOn);
   return {
     kind: 'embedded',
     attached: running !== undefined,
     pool,
     db: kyselyOver(connections),
-    together: togetherOn(connections, nameOn),
+    together,
+    // No other statement runs between statements that are sent together (`embedded/session.ts`).
+    atOneMoment: together,
     // The embedded database ends together with its process, so the process cannot have seen lost rows.
     watchLosses: async () => undefined,
     losses: 0,

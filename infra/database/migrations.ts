@@ -212,6 +212,7 @@ export const migrations: Migrations = {
       leaf bytea NOT NULL
     )`,
     'CREATE INDEX entries_id ON log.entries (id)',
+    'CREATE INDEX entries_earlier ON log.entries (number) WHERE at < latest',
     'CREATE INDEX entries_stream ON log.entries (hashtext(stream), number)',
     'CREATE INDEX entries_type ON log.entries (hashtext(type), number)',
     'CREATE INDEX entries_actor ON log.entries (hashtext(actor), number)',

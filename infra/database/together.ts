@@ -40,28 +40,45 @@ class Together extends pg.Query {
   }
 }
 
+const BEGIN: Statement = { text: 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY', values: [] };
+const COMMIT: Statement = { text: 'COMMIT', values: [] };
+
 /**
- * @param nameOn returns the name under which a connection keeps the plan of a text
+ * The same for statements that only read: all of them see the database at one moment.
+ *
+ * @throws the error of the first failed statement
+ */
+export async function runAtOneMoment(
+  pool: Pick<pg.Pool, 'connect'>,
+  statements: readonly Statement[],
+): Promise<readonly unknown[][]> {
+  const rows = await runTogether(pool, [BEGIN, ...statements, COMMIT]);
+  return rows.slice(1, -1);
+}
+
+/**
+ * @param nameOn returns the name under which a connection keeps the plan of a text; default: statements have names
  * @returns the rows of each, in order
  * @throws the error of the first failed statement; then no statement has changed anything
  */
 export async function runTogether(
   pool: Pick<pg.Pool, 'connect'>,
   statements: readonly Statement[],
-  nameOn: (client: pg.PoolClient, text: string) => Promise<string | undefined>,
+  nameOn?: (client: pg.PoolClient, text: string) => Promise<string | undefined>,
 ): Promise<readonly unknown[][]> {
   const client = await pool.connect();
   try {
-    const named: Statement[] = [];
-    for (const one of statements) named.push({ ...one, name: await nameOn(client, one.text) });
+    const named: Statement[] = nameOn ? [] : [...statements];
+    if (nameOn) for (const one of statements) named.push({ ...one, name: await nameOn(client, one.text) });
     const results = await new Promise<unknown>((resolve, reject) => {
       client.query(new Together(named, (error, all) => (error ? reject(error) : resolve(all))));
     });
     client.release();
     return (results as readonly pg.QueryResult[]).map(({ rows }) => rows);
   } catch (error) {
-    // Without a response from the server, the statements may still run.
-    client.release(!(error instanceof pg.DatabaseError));
+    // Without a response from the server, the statements may still run. A failed BEGIN ... COMMIT leaves a transaction.
+    const isOver = error instanceof pg.DatabaseError && statements[0] !== BEGIN;
+    client.release(!isOver);
     throw error;
   }
 }

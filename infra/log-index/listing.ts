@@ -64,3 +64,11 @@ export const firstBeyond = (column: 'position' | 'latest', value = '$1::bigint')
       SELECT number, ${column} FROM log.entries WHERE number = (low + high) / 2 AND low < high) e
   )
   SELECT low AS number FROM search WHERE low = high`;
+
+/**
+ * The number of events up to the last one, in the order of the log, that was recorded at or before a time. Events with a
+ * time before that of an earlier event, as after a clock was set back, have an index of their own.
+ */
+export const countUpTo = (time = '$1::bigint'): string => `
+  SELECT greatest((${firstBeyond('latest', time)}),
+    (SELECT max(number) + 1 FROM log.entries WHERE at < latest AND at <= ${time})) AS number`;

@@ -5,13 +5,11 @@ import type { EntryFilter, LogIndex, Moment } from '../../shared/ports/history/e
 import { pause } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import { TREE, UUID } from '../proof/tree.ts';
-import { type Bounds, COLUMNS, entryOf, firstBeyond, listing, type Row } from './listing.ts';
+import { type Bounds, COLUMNS, countUpTo, entryOf, firstBeyond, listing, type Row } from './listing.ts';
 import { readerOfEntries } from './reading.ts';
 
 /** Interval between checks whether the index has caught up, milliseconds. */
 const LOOK_MS = 10;
-/** Clocks of processes may differ by less than this, milliseconds: `until` is exact within this limit. */
-const SKEW_MS = 3_600_000;
 
 export interface LogIndexOptions {
   readonly database: Pick<Database, 'pool'>;
@@ -43,6 +41,11 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
     return (rows[0] as { number: number }).number;
   }
 
+  async function numberUpTo(time: number): Promise<number> {
+    const { rows } = await pool.query(countUpTo(), [time]);
+    return (rows[0] as { number: number }).number;
+  }
+
   /** The event numbers to which a filter is limited. Times limit them only as far as the clocks of processes agree. */
   async function boundsOf({ after, since, until }: EntryFilter): Promise<Bounds> {
     const from = [
@@ -51,7 +54,7 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
     ];
     return {
       ...(from.length > 0 && { from: Math.max(...from) }),
-      ...(until !== undefined && { to: await firstNumber('latest', until + SKEW_MS) }),
+      ...(until !== undefined && { to: await numberUpTo(until) }),
     };
   }
 
@@ -105,10 +108,11 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
       return new Map((rows as { position: Position; id: string }[]).map(({ position, id }) => [position, id]));
     },
     async momentAt(at) {
+      // An event that is not in the index yet may be of an earlier time, if a clock was set back.
       const isKnown = (last: Moment | undefined) =>
-        last !== undefined && ('position' in at ? at.position <= last.position : at.time < last.at);
+        last !== undefined && 'position' in at && at.position <= last.position;
       if (!isKnown((await ends())?.last)) await settled();
-      const beyond = await ('position' in at ? firstNumber('position', at.position) : firstNumber('latest', at.time));
+      const beyond = await ('position' in at ? firstNumber('position', at.position) : numberUpTo(at.time));
       const [moment] = await moments('WHERE number = $1', [beyond - 1]);
       return moment;
     },
@@ -117,7 +121,7 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
       const { rows } = await pool.query(
         `SELECT found.number AS count, coalesce(e.position, 0) AS position
          FROM unnest($1::bigint[]) WITH ORDINALITY t (time, place)
-         CROSS JOIN LATERAL (${firstBeyond('latest', 't.time')}) found
+         CROSS JOIN LATERAL (${countUpTo('t.time')}) found
          LEFT JOIN log.entries e ON e.number = found.number - 1 ORDER BY t.place`,
         [times],
       );

@@ -154,7 +154,7 @@ function projecting(
       cache.clear();
       losses = database.losses;
       const checkpoint = await takeUp(schema);
-      changes.reset(schema);
+      changes.reset(schema, checkpoint.position);
       return checkpoint;
     },
     async apply(logged, { generation, from, to }) {
@@ -165,8 +165,10 @@ function projecting(
       }
       const move = { schema, generation, from, to, at: Date.now(), notify };
       const write = () => applyBatch(writer, projection, events, move, cache);
+      changes.begin(schema);
       const changed = await (activeTracer() ? traced(`project ${projection.name}`, spanOf(events), write) : write());
       if (changed) for (const { meta } of events) changes.record(schema, meta.workspace, to);
+      changes.end(schema);
     },
     forget: () => cache.clear(),
     isTransient: (error) => isStoreFault(error),

@@ -1,27 +1,28 @@
 /** Reads that wait (`queries/reads.ts`): a statement first waits for the read models whose tables it was built with. */
-import type { CompiledQuery, QueryResult } from 'kysely';
 import { historyOf, type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Reads } from '../../queries/reads.ts';
-import { conflict } from '../../shared/errors.ts';
+import { conflict, HISTORY_NOT_KEPT } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import { atHead, type ReadAt } from '../../shared/ports/read-models.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
 import { kyselyRunBy } from '../database/kysely.ts';
+import type { ChangeTracker } from './change-tracker.ts';
 import { findMissing, lookAt, type Missing, pastOf } from './history.ts';
+import { type Run, snapshotAt } from './one-snapshot.ts';
 import type { Positions } from './positions.ts';
 
 export interface ReadsParts {
-  readonly database: Pick<Database, 'db' | 'together' | 'losses'>;
+  readonly database: Pick<Database, 'db' | 'together' | 'atOneMoment' | 'losses'>;
   readonly projections: readonly Projection[];
-  readonly positions: Pick<Positions, 'reachSchemas'>;
+  readonly positions: Pick<Positions, 'reachSchemas' | 'shown'>;
+  /** The changes of rows, in a process that makes all of them. */
+  readonly changes?: Pick<ChangeTracker, 'quiet'> | undefined;
 }
 
 /** Projections by the schemas of their tables. */
 type Named = ReadonlyMap<string, Projection>;
-/** Runs a statement. @param used the projections among whose tables it reads */
-type Run = (query: CompiledQuery, used: readonly Projection[]) => Promise<QueryResult<unknown>>;
 
-export function createReads({ database, projections, positions }: ReadsParts): Reads {
+export function createReads({ database, projections, positions, changes }: ReadsParts): Reads {
   const live: Named = new Map(projections.map((one) => [schemaOf(one), one]));
   const past: Named = new Map(
     projections.flatMap((one) => [pastOf(schemaOf(one)), historyOf(schemaOf(one))].map((name) => [name, one])),
@@ -51,7 +52,30 @@ export function createReads({ database, projections, positions }: ReadsParts): R
       get position() {
         return position;
       },
+      isExact: false,
       at: (other) => readsAt(() => other),
+      response: readsOfResponse,
+      asOf: readsAsOf,
+    };
+  }
+
+  function readsOfResponse(at: ReadAt): Reads {
+    const snapshot = snapshotAt(at, { database, positions, changes, past: (position) => runAsOf(position) });
+    let db: AnyDatabase | undefined;
+    return {
+      get db() {
+        db ??= kyselyFor(snapshot.run, live);
+        return db;
+      },
+      schema: schemaOf,
+      get position() {
+        return snapshot.position;
+      },
+      get isExact() {
+        return snapshot.isExact;
+      },
+      at: (other) => readsAt(() => other),
+      response: readsOfResponse,
       asOf: readsAsOf,
     };
   }
@@ -61,8 +85,8 @@ export function createReads({ database, projections, positions }: ReadsParts): R
    * position. Whether the read models still have the position is checked before and after the statement: in between,
    * versions may have been removed, or the tables replaced.
    */
-  function readsAsOf(position: Position, at?: number, deleted = true): Reads {
-    const run: Run = async (query, used) => {
+  function runAsOf(position: Position, at?: number, deleted = true): Run {
+    return async (query, used) => {
       if (used.length === 0) return database.db.executeQuery(query);
       const schemas = used.map(schemaOf);
       await positions.reachSchemas(schemas, { position });
@@ -72,9 +96,21 @@ export function createReads({ database, projections, positions }: ReadsParts): R
       requireNone([...before, ...after], used, position);
       return { rows };
     };
-    const db = kyselyFor(run, past);
+  }
+
+  function readsAsOf(position: Position, at?: number, deleted?: boolean): Reads {
+    const db = kyselyFor(runAsOf(position, at, deleted), past);
     const schema = (projection: Pick<Projection, 'name' | 'version'>) => pastOf(schemaOf(projection));
-    const reads: Reads = { db, schema, position, past: position, at: () => reads, asOf: readsAsOf };
+    const reads: Reads = {
+      db,
+      schema,
+      position,
+      isExact: true,
+      past: position,
+      at: () => reads,
+      response: () => reads,
+      asOf: readsAsOf,
+    };
     return reads;
   }
 
@@ -89,7 +125,7 @@ function requireNone(missing: readonly Missing[], used: readonly Projection[], p
   const since = Number.isFinite(from) ? `goes back to position ${from} only` : 'has not been written yet';
   throw conflict(
     `as_of: the past of ${names.join(', ')} ${since}, and position ${position} is before that. To fill it from the log, run: signalbox rebuild --history ${names.join(' ')}`,
-    { code: 'HISTORY_NOT_KEPT' },
+    { code: HISTORY_NOT_KEPT },
   );
 }
 

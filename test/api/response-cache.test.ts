@@ -28,7 +28,13 @@ function setUp() {
   const cache = createResponseCache(freshness, () => 0, budget);
   let made = 0;
   const contextOf = (url: string, control?: string) => {
-    const res = { setHeader: () => undefined, end: () => undefined, destroyed: false, headersSent: false };
+    const res = {
+      setHeader: () => undefined,
+      removeHeader: () => undefined,
+      end: () => undefined,
+      destroyed: false,
+      headersSent: false,
+    };
     return {
       req: { originalUrl: url, method: 'GET', headers: { 'cache-control': control } },
       res,
@@ -47,7 +53,7 @@ function setUp() {
           query: query.parse(Object.fromEntries(new URL(url, 'http://x').searchParams)),
           pageBytes: via ? TOOL_PAGE_BYTES : PAGE_BYTES,
         },
-        async () => ({ things: [{ n: made++ }] }),
+        async () => ({ content: { things: [{ n: made++ }] }, position: 1, isExact: true }),
       ),
     isKnown: (url: string) => cache.routeOf(url) !== undefined,
     getCached: (url: string) => cache.sendCached(route, contextOf(url), identity, {}),

@@ -186,7 +186,7 @@ async function sizeOf({ database }: Opened, schemas: readonly string[]): Promise
 async function measureQueries(opened: Opened): Promise<void> {
   const calls = Number(process.env.BENCH_PAST_CALLS ?? 20);
   const head = await opened.store.log.head();
-  const positions = { reachSchemas: async () => head };
+  const positions = { reachSchemas: async () => head, shown: () => head };
   const reads = createReads({ database: opened.database, projections, positions });
   const rows: string[][] = [];
   for (const [query, ask] of Object.entries(QUERIES)) {

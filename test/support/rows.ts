@@ -15,7 +15,9 @@ const liveReads = (db: Reads['db']): Reads => {
     db,
     schema: schemaOf,
     position: undefined,
+    isExact: true,
     at: () => reads,
+    response: () => reads,
     asOf: () => {
       throw new Error('these reads have no past');
     },

@@ -3,6 +3,7 @@ import { createBackup, deleteBackup } from '../../../commands/admin/backup.ts';
 import { settingValues } from '../../../queries/admin/settings.ts';
 import { backupBody, backupResponse, backupsResponse } from '../../../shared/contract/admin/backup.ts';
 import { successResponse } from '../../../shared/contract/common.ts';
+import { showPosition } from '../../http/consistency.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 
 const list = defineRoute({
@@ -14,7 +15,8 @@ const list = defineRoute({
   rules: { agentKeys: 'admin', strict: 'refused', past: 'none', prompts: 'none' },
   scope: 'deployment',
   responses: { 200: { description: 'Files', schema: backupsResponse } },
-  async respond({ services }) {
+  async respond({ services, context }) {
+    const head = await services.store.log.head();
     const files = await services.backups.list();
     const running = services.backups.progress();
     const body = {
@@ -23,6 +25,8 @@ const list = defineRoute({
         running: { started_at: running.startedAt, position: running.position, head: running.head ?? null },
       }),
     };
+    // Files and progress are not in the log.
+    showPosition(context, head, false);
     return body;
   },
 });

@@ -3,6 +3,7 @@ import { recordExport } from '../../../commands/admin/export.ts';
 import { EXPORTS, type ExportedRow, exportedRows } from '../../../queries/admin/export.ts';
 import { EXPORT_KINDS, type ExportKind, exportQuery, exportResponse } from '../../../shared/contract/admin/export.ts';
 import { type Identity, taskViewOf } from '../../../shared/identity.ts';
+import { showPosition } from '../../http/consistency.ts';
 import { csvLine, marked } from '../../http/csv.ts';
 import { again, sendFile } from '../../http/files.ts';
 import { defineRoute, HANDLED } from '../../http/route.ts';
@@ -88,6 +89,8 @@ export const exportRoute = defineRoute({
   responses: { 200: { description: 'A file', schema: exportResponse, also: ['text/csv'] } },
   async handle({ query, identity, context, services, command }) {
     const { type, format } = query;
+    // The whole file shows one position, although the export itself is recorded meanwhile.
+    const reads = services.reads.response({ since: context.startedAt });
     const now = new Date(services.now()).toISOString();
     let rowCount = 0;
     let recording: Promise<unknown> | undefined;
@@ -96,7 +99,7 @@ export const exportRoute = defineRoute({
       return recording;
     };
     async function* counted(kind: ExportKind, isLast: boolean): Pages {
-      for await (const page of exportedRows(services.reads, taskViewOf(identity), kind, query)) {
+      for await (const page of exportedRows(reads, taskViewOf(identity), kind, query)) {
         rowCount += page.length;
         yield kind === 'tasks' ? await withCreators(services, identity, page) : page;
       }
@@ -111,6 +114,7 @@ export const exportRoute = defineRoute({
         : jsonText({ type, exported_at: now }, parts, () => rowCount);
     // Read before the first byte is sent, so that an unreachable store still gives a response with an error status.
     const first = await text.next();
+    showPosition(context, reads.position, reads.isExact);
     const name = `${type === 'all' ? 'all' : EXPORTS[type].file}-${now.slice(0, 10)}.${format}`;
     try {
       const complete = await sendFile(context, format, `attachment; filename=${name}`, again(first, text));

@@ -3,6 +3,7 @@ import { diffBetween } from '../../../queries/history/diff.ts';
 import { diffQuery, diffResponse } from '../../../shared/contract/history/diff.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { momentOf, startOf } from '../../http/as-of.ts';
+import { showPosition } from '../../http/consistency.ts';
 import { defineRoute } from '../../http/route.ts';
 
 export const historyDiffRoute = defineRoute({
@@ -18,10 +19,11 @@ export const historyDiffRoute = defineRoute({
   query: diffQuery,
   refuses: [409],
   responses: { 200: { description: 'What differs', schema: diffResponse } },
-  async respond({ query, identity, services }) {
+  async respond({ query, identity, services, context }) {
     const from = await startOf(services, query.from);
     const { position: to } = await momentOf(services, query.to, 'to');
     if (from > to) throw invalid('from: must not be after to');
+    showPosition(context, to);
     const range = { reads: services.reads, workspace: identity.workspace, from, to };
     return diffBetween(services.logIndex, range, query, services.pageBytes);
   },

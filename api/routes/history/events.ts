@@ -1,17 +1,24 @@
 /** The log over HTTP, as it is stored. */
 import { readPersonal } from '../../../commands/auth/people.ts';
 import { type HistoryReads, historyEvent, listHistoryEvents } from '../../../queries/history/events.ts';
+import { indexUpToNow } from '../../../queries/history/up-to.ts';
 import * as contract from '../../../shared/contract/history/events.ts';
+import { showPosition } from '../../http/consistency.ts';
 import { type Call, defineRoute, type Route } from '../../http/route.ts';
 
-type Reading = Pick<Call<object, { readonly open: boolean }, unknown>, 'params' | 'query' | 'services' | 'command'>;
+type Reading = Pick<
+  Call<object, { readonly open: boolean }, unknown>,
+  'params' | 'query' | 'services' | 'command' | 'context'
+>;
 
 /** Reads the log. Personal fields are opened if the query asks for that, which is recorded (`readPersonal`). */
-export function readHistory<T>(
-  { params, query, services, command }: Reading,
+export async function readHistory<T>(
+  { params, query, services, command, context }: Reading,
   read: (reads: HistoryReads) => Promise<T>,
 ): Promise<T> {
-  const { logIndex: index, store, commands } = services;
+  const { logIndex, store, commands } = services;
+  const { index, position } = await indexUpToNow(logIndex);
+  showPosition(context, position);
   if (!query.open) return read({ index, store });
   const { open: _, ...given } = { ...params, ...query };
   const named = Object.entries(given).filter(([, value]) => value !== undefined);

@@ -1,6 +1,8 @@
 /** The log over time. */
 import { logTimeline } from '../../../queries/history/timeline.ts';
+import { indexUpToNow } from '../../../queries/history/up-to.ts';
 import { timelineQuery, timelineResponse } from '../../../shared/contract/history/timeline.ts';
+import { showPosition } from '../../http/consistency.ts';
 import { defineRoute } from '../../http/route.ts';
 
 export const historyTimelineRoute = defineRoute({
@@ -16,5 +18,9 @@ export const historyTimelineRoute = defineRoute({
   shared: 'history',
   query: timelineQuery,
   responses: { 200: { description: 'Parts of the span', schema: timelineResponse } },
-  respond: ({ query, services }) => logTimeline(services.logIndex, query, services.now()),
+  async respond({ query, services, context }) {
+    const { index, position } = await indexUpToNow(services.logIndex);
+    showPosition(context, position);
+    return logTimeline(index, query, services.now());
+  },
 });

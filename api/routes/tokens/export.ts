@@ -1,9 +1,11 @@
 /** All token reports as one file, written while it is read: whatever its size, only one page is in memory. */
+import type { Reads } from '../../../queries/reads.ts';
 import type { ExportEvidence } from '../../../queries/tokens/reports.ts';
 import { added, NO_SUMS, type Sums, statsOf } from '../../../queries/tokens/usage.ts';
 import { NANO } from '../../../shared/contract/tokens/costs.ts';
 import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { MAX_GROUPS } from '../../../shared/contract/tokens/usage.ts';
+import { showPosition } from '../../http/consistency.ts';
 import type { RequestContext } from '../../http/context.ts';
 import { csvText, marked } from '../../http/csv.ts';
 import { again, sendFile } from '../../http/files.ts';
@@ -103,11 +105,13 @@ export const exportName = (timeframe: string, format: ExportFormat, now: number)
  */
 export async function sendExport(
   context: Pick<RequestContext, 'req' | 'res' | 'stallMs'>,
+  reads: Pick<Reads, 'position' | 'isExact'>,
   { name, format, bom }: { readonly name: string; readonly format: ExportFormat; readonly bom: boolean },
   pages: AsyncGenerator<readonly TokenRecord[]>,
   evidence?: ExportEvidence,
 ): Promise<void> {
   const whole = again(await pages.next(), pages);
+  showPosition(context, reads.position, reads.isExact);
   const text = format === 'csv' ? marked(csv(whole), bom) : json(whole, evidence);
   await sendFile(context, format, `attachment; filename="${name}"`, text);
 }

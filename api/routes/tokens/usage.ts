@@ -49,11 +49,11 @@ async function exportReports(
   const now = clock();
   const file = { name: exportName(timeframe, format, now), format, bom: bom === '1' };
   if (most === undefined) {
-    await sendExport(context, file, allTokens(reads, workspace, timeframe, now));
+    await sendExport(context, reads, file, allTokens(reads, workspace, timeframe, now));
     return;
   }
   const { pages, evidence } = await evidentTokens(reads, workspace, timeframe, now, most);
-  await sendExport(context, file, pages, evidence);
+  await sendExport(context, reads, file, pages, evidence);
 }
 
 const usage = defineCachedRoute({

@@ -20,6 +20,7 @@ function open() {
   const statements: string[] = [];
   const state = { position: 7, losses: 0, later: Promise.resolve(), onRun: () => {} };
   const positions = {
+    shown: () => state.position,
     reachSchemas(schemas: readonly string[], at: ReadAt) {
       waits.push({ schemas, at });
       return state.later.then(() => state.position);
@@ -37,6 +38,7 @@ function open() {
   const database = {
     db,
     together: async () => [[], missing[0], [{ id: 1 }], missing[1]],
+    atOneMoment: async () => [],
     get losses() {
       return state.losses;
     },

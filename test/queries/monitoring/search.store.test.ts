@@ -68,7 +68,9 @@ describe('full-text search', function () {
     }
     reads = {
       position: undefined,
+      isExact: true,
       at: () => reads,
+      response: () => reads,
       asOf: () => reads,
       db: new Kysely({
         dialect: new PostgresDialect({ pool }),

@@ -118,7 +118,7 @@ export function startClients({ targets, random, clients }: ClientsOptions): Clie
       await new Promise((resolve) => setTimeout(resolve, 20));
       return undefined;
     }
-    const header = reply.headers.get('x-signalbox-position');
+    const header = reply.headers.get('x-signalbox-position') ?? reply.headers.get('x-signalbox-position-at-least');
     const at = header === null ? undefined : Number(header);
     const refused = reply.status >= 400;
     const seen = refused ? refusal(reply, how, object) : read(reply);
