@@ -2,6 +2,7 @@
 import type { HistoryEvent, HistoryEventsQuery } from '../../shared/contract/history/events.ts';
 import { invalid, notFound } from '../../shared/errors.ts';
 import type { EventStore } from '../../shared/event-store.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
 import type { LogEntry, LogIndex } from '../../shared/ports/history/events.ts';
 import { seconds } from '../../shared/time.ts';
 
@@ -69,4 +70,27 @@ export async function historyEvent(
   const [event] = entry ? await recordsOf(reads, [entry], open) : [];
   if (!entry || !event) throw notFound('Event');
   return { entry, event };
+}
+
+/**
+ * The index of the log as of its end at one moment, so that a response shows one position.
+ *
+ * @returns the index without events after the last one that the log has now, and the position of that one
+ */
+export async function indexUpToNow(
+  index: LogIndex,
+): Promise<{ readonly index: LogIndex; readonly position: Position }> {
+  const [all = { count: 0, position: 0 }] = await index.countsUpTo([Number.MAX_SAFE_INTEGER]);
+  const { count, position } = all;
+  const shown = <E extends { readonly position: Position }>(entries: readonly E[]) =>
+    entries.filter((entry) => entry.position <= position);
+  const limited: LogIndex = {
+    ...index,
+    find: async (id) => shown([await index.find(id)].filter((entry) => entry !== undefined))[0],
+    list: async (...asked) => shown(await index.list(...asked)),
+    causedBy: async (...asked) => shown(await index.causedBy(...asked)),
+    countsUpTo: async (times) =>
+      (await index.countsUpTo(times)).map((one) => (one.count > count ? { count, position } : one)),
+  };
+  return { index: limited, position };
 }

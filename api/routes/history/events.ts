@@ -1,7 +1,6 @@
 /** The log over HTTP, as it is stored. */
 import { readPersonal } from '../../../commands/auth/people.ts';
-import { type HistoryReads, historyEvent, listHistoryEvents } from '../../../queries/history/events.ts';
-import { indexUpToNow } from '../../../queries/history/up-to.ts';
+import { type HistoryReads, historyEvent, indexUpToNow, listHistoryEvents } from '../../../queries/history/events.ts';
 import * as contract from '../../../shared/contract/history/events.ts';
 import { showPosition } from '../../http/consistency.ts';
 import { type Call, defineRoute, type Route } from '../../http/route.ts';

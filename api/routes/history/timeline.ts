@@ -1,6 +1,6 @@
 /** The log over time. */
+import { indexUpToNow } from '../../../queries/history/events.ts';
 import { logTimeline } from '../../../queries/history/timeline.ts';
-import { indexUpToNow } from '../../../queries/history/up-to.ts';
 import { timelineQuery, timelineResponse } from '../../../shared/contract/history/timeline.ts';
 import { showPosition } from '../../http/consistency.ts';
 import { defineRoute } from '../../http/route.ts';
