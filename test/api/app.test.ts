@@ -24,7 +24,7 @@ const services = (lines: string[]) =>
     log: pino({ level: 'info' }, { write: (line: string) => lines.push(line) }),
     metrics: new Registry(),
     now: Date.now,
-    reads: { at: () => ({}) },
+    reads: { at: () => ({}), response: () => ({}) },
     limitStore: () => ({}),
     securityEvents: {},
   }) as unknown as Services;
