@@ -15,8 +15,13 @@ const BYTE_ORDER_MARK = '\ufeff';
 
 /** The text of a file, after a byte order mark if that is wanted. */
 export async function* marked(text: AsyncIterable<string>, bom: boolean): AsyncGenerator<string> {
-  if (bom) yield BYTE_ORDER_MARK;
-  yield* text;
+  // With the first piece, which is read before the response begins.
+  let mark = bom ? BYTE_ORDER_MARK : '';
+  for await (const piece of text) {
+    yield mark + piece;
+    mark = '';
+  }
+  if (mark !== '') yield mark;
 }
 
 /** A text as a quoted field. */
