@@ -275,7 +275,8 @@ describe('tasks for agents', () => {
       expect(reviews).to.have.length(1);
       expect(reviews[0]).to.deep.include({ reviewer: 'aegis', status: 'approved', notes: 'It rhymes.', task_id: id });
       const [activity] = await world.activities('aegis_review', id);
-      const metadata = { verdict: 'approved', notes: 'It rhymes.' };
+      const reviewed_by = { id: 0, kind: 'system', name: 'scheduler' };
+      const metadata = { verdict: 'approved', notes: 'It rhymes.', reviewed_by };
       expect(activity).to.deep.include({ actor: 'aegis', metadata });
     });
 
