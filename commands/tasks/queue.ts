@@ -1,5 +1,5 @@
 /**
- * The queue: agents poll for work, and a poll claims one task.
+ * The queue: agents poll for work, and a poll claims one task. Each task goes to one agent.
  *
  * A claim is one append to the task's own stream, so only one poll gets a task, however many poll at once. The others
  * try the next candidate.

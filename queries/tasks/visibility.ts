@@ -1,6 +1,6 @@
 /**
- * Which tasks a caller may see, as SQL conditions; the rule itself is `seesTask`. A record about a task, such as an
- * activity, is visible to callers who may see the task.
+ * What an agent's key sees: which tasks a caller may see, as SQL conditions; the rule itself is `seesTask`. A record about
+ * a task, such as an activity, is visible to callers who may see the task.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { chatProjection } from '../../projections/chat.ts';

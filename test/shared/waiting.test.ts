@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import {
   askedSince,
   askingTogether,
+  createBackOff,
   createNotice,
   createOutage,
   inPieces,
@@ -45,6 +46,29 @@ describe('an outage', () => {
     outage.worked();
     outage.failed(new Error('away'));
     expect(lines).to.deep.equal(['fails 0', 'fails 30000', 'works 30100', 'fails 0']);
+  });
+});
+
+describe('a back-off', () => {
+  it('doubles from its first pause up to its last one, and begins again after a success', () => {
+    const backOff = createBackOff({ firstMs: 100, lastMs: 500 });
+    const next = (times: number) => Array.from({ length: times }, () => backOff.next());
+    expect(next(5)).to.deep.equal([100, 200, 400, 500, 500]);
+    backOff.reset();
+    expect(next(2)).to.deep.equal([100, 200]);
+  });
+
+  it('spreads each pause over its upper half', () => {
+    const { random } = Math;
+    const pauseAt = (chance: number) => {
+      Math.random = () => chance;
+      return createBackOff({ firstMs: 100, lastMs: 500, spread: true }).next();
+    };
+    try {
+      expect([0, 0.5, 1].map(pauseAt)).to.deep.equal([50, 75, 100]);
+    } finally {
+      Math.random = random;
+    }
   });
 });
 

@@ -1,4 +1,7 @@
-/** The scheduled task that clients know as `webhook_retry`. Workers retry on time without it (`commands/policies/webhooks/`). */
+/**
+ * The scheduled task that clients know as `webhook_retry`. Workers retry on time without it, with the back-off of
+ * `commands/webhooks/retries.ts`.
+ */
 import { counted, EVERY_MINUTE_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
 /** @param parts.retry returns how many deliveries wait for a retry; only workers can retry */
