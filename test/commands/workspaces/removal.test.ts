@@ -8,11 +8,13 @@ import { tenantDecider } from '../../../commands/super/tenants.ts';
 import { decideBeginRemoval, decideEndRemoval } from '../../../commands/workspaces/removal.ts';
 import { workspaceOf } from '../../../commands/workspaces/workspaces.ts';
 import type { MovingAgent, MovingProject } from '../../../queries/workspaces/removal.ts';
+import { conflict } from '../../../shared/errors.ts';
 import {
   workspaceCreated,
   workspaceDeleted,
   workspaceRemovalBegun,
 } from '../../../shared/events/workspaces/workspaces.ts';
+import { errorOf } from '../../infra/event-log/conformance/subject.ts';
 import { givenFor, registeredAgent } from '../../support/kit.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { tenantMade } from '../../support/tenants.ts';
@@ -128,6 +130,25 @@ describe('deleting workspaces', () => {
       await moveProject(commands, from, TO, { ...site, id: 6, archived: true });
       expect(await there(5)).to.deep.include({ id: 5, slug: 'site', prefix: 'SITE', life: 'active' });
       expect(await there(6)).to.deep.include({ id: 6, slug: 'site-2', prefix: 'SITE2', life: 'archived' });
+    });
+
+    it('fails with the last refusal if every name is taken, and at once if the log fails', async () => {
+      const commands = memoryWorld().process();
+      let tries = 0;
+      const failing = (error: Error) => ({
+        ...commands,
+        async execute() {
+          tries++;
+          throw error;
+        },
+      });
+      const taken = conflict('taken');
+      expect(await errorOf(moveProject(failing(taken), from, TO, site))).to.equal(taken);
+      expect(tries).to.be.above(2);
+      tries = 0;
+      const broken = new Error('the disk is full');
+      expect(await errorOf(moveProject(failing(broken), from, TO, site))).to.equal(broken);
+      expect(tries).to.equal(1);
     });
   });
 });

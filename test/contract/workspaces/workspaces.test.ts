@@ -426,6 +426,16 @@ describe('contract: workspaces', function () {
       expect(await active(workspace)).to.deep.equal([0, 0, 0, 0]);
     });
 
+    it('move a user whose name an agent has in the main workspace: both keep it', async () => {
+      const workspace = await newWorkspace();
+      const there = await world.makeSession({ username: 'doppel', role: 'admin', workspace });
+      expect((await ask('POST', '/api/agents', { name: 'doppel', role: 'r' })).status).to.equal(201);
+      expect((await ask('DELETE', `/api/workspaces/${workspace}`)).status).to.equal(200);
+      const { user } = (await ask('GET', '/api/auth/me', undefined, there)).body;
+      expect([user.username, user.workspace_id]).to.deep.equal(['doppel', 1]);
+      expect((await ask('GET', '/api/agents/doppel')).status).to.equal(200);
+    });
+
     it('deletion returns 400 for the main workspace and 404 for one of another tenant', async () => {
       const main = await ask('DELETE', '/api/workspaces/1');
       expect([main.status, main.body.error.includes('main workspace')]).to.deep.equal([400, true]);
