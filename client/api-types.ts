@@ -3138,7 +3138,7 @@ export interface Api {
         }
       | { readonly syncs: readonly GithubSync[] }
       | { readonly ok: true; readonly repo: string }
-      | { readonly ok: true; readonly pulled: number; readonly pushed: number }
+      | { readonly ok: boolean; readonly errors?: readonly string[]; readonly pulled: number; readonly pushed: number }
       | { readonly ok: true };
   };
   readonly 'GET /api/github/sync': {
@@ -3161,8 +3161,14 @@ export interface Api {
     readonly query: Readonly<Record<string, never>>;
     readonly body: { readonly action: 'trigger' | 'trigger-all'; readonly project_id?: number };
     readonly response:
-      | { readonly ok: true; readonly projects_synced: number; readonly pulled: number; readonly pushed: number }
-      | { readonly ok: true; readonly pulled: number; readonly pushed: number };
+      | {
+          readonly ok: boolean;
+          readonly errors?: readonly string[];
+          readonly projects_synced: number;
+          readonly pulled: number;
+          readonly pushed: number;
+        }
+      | { readonly ok: boolean; readonly errors?: readonly string[]; readonly pulled: number; readonly pushed: number };
   };
   readonly 'GET /api/docs': {
     readonly query: Readonly<Record<string, never>>;

@@ -163,6 +163,7 @@ export async function syncRepository(
     skipped: outcome.skipped,
     errors: outcome.failures.length,
     cursor: null,
+    page: 1,
   };
   const syncId = await commands.counters.take('github_sync');
   await commands.execute(syncDecider, syncStream(workspace, synced.source), context, (one) =>

@@ -27,7 +27,7 @@ import { frontOf } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { Ticket } from '../projects/tickets.ts';
-import { decideUpdate, type TaskFields } from '../tasks/changes.ts';
+import { decideUpdate, ISSUE_TEXT_CUT, type TaskFields } from '../tasks/changes.ts';
 import { type TaskState, taskDecider } from '../tasks/tasks.ts';
 
 /** The task linked to an issue; 0: none. */
@@ -62,15 +62,20 @@ export const decideClaim = (
 /** Maximum number of characters in a task's description, and in its tags. */
 const MAX_DESCRIPTION = 5_000;
 const MAX_TAGS = 50;
+/** Maximum number of characters of a title at GitHub. */
+const MAX_TITLE = 256;
 
 const hashOf = (text: string | null): string =>
   createHash('md5')
     .update(text ?? '')
     .digest('hex');
 
+const isCut = (body: string | null): boolean => (body?.length ?? 0) > MAX_DESCRIPTION;
+
 export const faceOfIssue = ({ title, body, state, labels }: GithubIssue): IssueFace => ({
   title,
   body_hash: hashOf(body),
+  body_cut: isCut(body),
   state,
   labels: labels.map(({ name }) => name),
 });
@@ -172,7 +177,10 @@ export function decidePull(state: TaskState, repo: string, issue: GithubIssue, n
   const tags = tagsOf(face.labels);
   const takes = {
     title: taken(face.title !== agreed.issue.title, 'title'),
-    description_hash: taken(face.body_hash !== agreed.issue.body_hash, 'description_hash'),
+    // A text that was cut here could not be pushed, so the issue's wins.
+    description_hash:
+      taken(face.body_hash !== agreed.issue.body_hash, 'description_hash') ||
+      (face.body_cut && face.body_hash !== agreed.issue.body_hash),
     status: taken(said !== saidBefore, 'status'),
     priority: taken(urgency !== urgencyBefore, 'priority'),
   };
@@ -218,8 +226,10 @@ export interface Push {
   readonly fields: { readonly title?: string; readonly body?: string; readonly state?: 'open' | 'closed' };
   readonly addLabels: readonly string[];
   readonly removeLabels: readonly string[];
-  /** The fields of the task from which the push was built. */
+  /** The fields of the task that agree with the issue after the push. */
   readonly face: TaskFace;
+  /** Fields that cannot be pushed, each with the reason. */
+  readonly refused: readonly string[];
 }
 
 /**
@@ -232,6 +242,10 @@ export function pushOf({ id, task, agreed }: TaskState, labels: boolean): Push |
   const face = faceOfTask(task);
   if (JSON.stringify(face) === JSON.stringify(agreed.face)) return undefined;
   const state = task.status === 'done' ? 'closed' : 'open';
+  const isNew = (field: keyof TaskFace) => face[field] !== agreed.face[field];
+  const keepsBody = isNew('description_hash') && agreed.issue.body_cut;
+  const characters = [...face.title].length;
+  const keepsTitle = isNew('title') && characters > MAX_TITLE;
   const added = labels
     ? [
         ...(face.status === agreed.face.status ? [] : [statusLabel(face.status)]),
@@ -249,13 +263,21 @@ export function pushOf({ id, task, agreed }: TaskState, labels: boolean): Push |
   };
   return {
     fields: {
-      ...(face.title !== agreed.face.title && { title: face.title }),
-      ...(face.description_hash !== agreed.face.description_hash && { body: task.description ?? '' }),
+      ...(isNew('title') && !keepsTitle && { title: face.title }),
+      ...(isNew('description_hash') && !keepsBody && { body: task.description ?? '' }),
       ...(face.status !== agreed.face.status && state !== agreed.issue.state && { state }),
     },
     addLabels: added,
     removeLabels: labels ? agreed.issue.labels.filter(stale) : [],
-    face,
+    face: {
+      ...face,
+      ...(keepsTitle && { title: agreed.face.title }),
+      ...(keepsBody && { description_hash: agreed.face.description_hash }),
+    },
+    refused: [
+      ...(keepsTitle ? [`title: has ${characters} characters, and GitHub takes ${MAX_TITLE}; shorten it`] : []),
+      ...(keepsBody ? [`body: ${ISSUE_TEXT_CUT}`] : []),
+    ],
   };
 }
 

@@ -7,6 +7,8 @@ export interface SyncState {
   readonly syncs: number;
   /** ISO 8601: issues that last changed before this time need not be read again. */
   readonly cursor: string | null;
+  /** Page of the cursor. */
+  readonly page: number;
   /** Error of the last sync; null if it succeeded. */
   readonly error: string | null;
   /** The repository of the cursor, in lower case. */
@@ -16,12 +18,13 @@ export interface SyncState {
 export const syncDecider = defineDecider<SyncState>({
   kind: 'sync',
   // Projects are synced for years, so their streams need snapshots.
-  snapshotVersion: 1,
-  initial: { syncs: 0, cursor: null, error: null, repo: '' },
+  snapshotVersion: 2,
+  initial: { syncs: 0, cursor: null, page: 1, error: null, repo: '' },
   folds: [
-    on(githubSynced, ({ syncs, cursor, repo }, { data }) => ({
+    on(githubSynced, ({ syncs, cursor, page, repo }, { data }) => ({
       syncs: syncs + 1,
       cursor: data.cursor ?? (data.repo.toLowerCase() === repo ? cursor : null),
+      page: data.cursor !== null ? data.page : data.repo.toLowerCase() === repo ? page : 1,
       error: data.error,
       repo: data.repo.toLowerCase(),
     })),
@@ -37,12 +40,15 @@ export const syncStream = (workspace: number, source: string): string =>
 export const cursorFor = (state: SyncState, repo: string): string | null =>
   state.repo === repo.toLowerCase() ? state.cursor : null;
 
+/** The page of that cursor to continue with. */
+export const pageFor = (state: SyncState, repo: string): number => (cursorFor(state, repo) === null ? 1 : state.page);
+
 export type Synced = Omit<EventOf<typeof githubSynced>['data'], 'earlier' | 'status' | 'sync_id'>;
 
 /** @param quiet a scheduled sync: no event if the result is the same as before */
 export function decideSynced(state: SyncState, syncId: number, synced: Synced, quiet: boolean): EventDraft[] {
-  const { imported, updated, pushed, error, errors, cursor } = synced;
-  const moved = cursor !== null && cursor !== cursorFor(state, synced.repo);
+  const { imported, updated, pushed, error, errors, cursor, page } = synced;
+  const moved = cursor !== null && (cursor !== cursorFor(state, synced.repo) || page !== pageFor(state, synced.repo));
   if (quiet && imported + updated + pushed === 0 && !moved && error === state.error) return [];
   const done = error === null && errors === 0;
   const status = done ? 'success' : imported + updated + pushed > 0 ? 'partial' : 'error';

@@ -65,6 +65,16 @@ function nextStatus({ status }: TaskData, fields: TaskFields, assignedTo: string
   return assignedTo === null && status === 'assigned' ? 'inbox' : status;
 }
 
+/** Why the description of a task cannot be copied to its issue. */
+export const ISSUE_TEXT_CUT =
+  'the text of the issue is longer than a description, which shows only its beginning; edit it at GitHub';
+
+/** @throws AppError 409 for a new description whose issue has more text, which would be lost */
+function requireWhole({ agreed, task }: TaskState, { description }: TaskFields): void {
+  if (description === undefined || description === task.description || !agreed || agreed.gone) return;
+  if (agreed.issue.body_cut) throw conflict(`description: ${ISSUE_TEXT_CUT}.`, { code: 'ISSUE_TEXT_CUT' });
+}
+
 /** No event when no field was sent. @throws AppError 400, 403, 404; 409 when the task has moved since `move` was prepared */
 export function decideUpdate(state: TaskState, { fields, by, mentioned, move, now }: TaskChange): EventDraft[] {
   const { id, task } = existing(state);
@@ -223,6 +233,7 @@ async function applyChange(
   const executed = await commands.execute(taskDecider, stream, context, (state) => {
     last = existing(state);
     mayTouch(state);
+    requireWhole(state, fields);
     return decideUpdate(state, { mentioned, move, ...change });
   });
   const updated = firstOf(executed.events, taskUpdated) as EventOf<typeof taskUpdated> | undefined;

@@ -108,6 +108,8 @@ export async function startFakeGithub(): Promise<FakeGithub> {
     const one = issues.find((issue) => issue.number === Number(number));
     if (number !== undefined && !one) return { status: 404, body: { message: 'Not Found' } };
     if (one && what === undefined) {
+      if (body.title?.length > 256)
+        return { status: 422, body: { message: 'Validation Failed', errors: [{ field: 'title', code: 'custom' }] } };
       if (method !== 'GET') Object.assign(one, body, { updatedAt: later() });
       return { status: 200, body: issueJson(full, one) };
     }

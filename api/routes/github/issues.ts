@@ -6,6 +6,7 @@ import {
   commentOnIssue,
   type GithubWork,
   initLabels,
+  messageOf,
   requireRepository,
   syncRepository,
 } from '../../../commands/github/issues.ts';
@@ -131,6 +132,13 @@ function needed<F extends keyof contract.GithubBody>(
   return value as NonNullable<contract.GithubBody[F]>;
 }
 
+/** @param done changes on either side @throws AppError GitHub's refusal if nothing was done */
+export function outcomeOf(failures: readonly unknown[], done: number) {
+  const [failure] = failures;
+  if (failure !== undefined && done === 0) answerWith(failure);
+  return failures.length === 0 ? { ok: true } : { ok: false, errors: failures.map(messageOf) };
+}
+
 /**
  * Syncs one project now.
  *
@@ -147,9 +155,8 @@ export async function syncNow(call: Omit<Write, 'body'>, id: number) {
   if (!project?.syncEnabled)
     throw invalid('This project is not synced: set its github_repo and github_sync_enabled with PATCH first.');
   if (!services.github.configured) await services.github.user().catch(answerWith);
-  const { pulled, pushed, failure } = await syncProject(work, command, project, { quiet: false });
-  if (failure !== undefined && pulled + pushed === 0) answerWith(failure);
-  return { ok: true as const, pulled, pushed };
+  const { pulled, pushed, failures } = await syncProject(work, command, project, { quiet: false });
+  return { ...outcomeOf(failures, pulled + pushed), pulled, pushed };
 }
 
 const actions: Readonly<Record<contract.GithubBody['action'], (call: Write) => Promise<object>>> = {

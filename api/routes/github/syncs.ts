@@ -9,7 +9,7 @@ import {
 } from '../../../shared/contract/github/syncs.ts';
 import { invalid } from '../../../shared/errors.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
-import { GITHUB_FAILURES, githubWork, syncNow } from './issues.ts';
+import { GITHUB_FAILURES, githubWork, outcomeOf, syncNow } from './issues.ts';
 
 /** Name of the schedule (`commands/schedules/github/syncs.ts`). */
 const SCHEDULE = 'github_sync';
@@ -56,9 +56,7 @@ const trigger = defineRoute({
     if (!services.github.configured) await services.github.user().catch(answerWith);
     const options = { workspace: identity.workspace, context: command };
     const { projects, pulled, pushed, failures } = await syncProjects(githubWork(call), options);
-    const [failure] = failures;
-    if (failure !== undefined && pulled + pushed === 0) answerWith(failure);
-    return { ok: true, projects_synced: projects, pulled, pushed };
+    return { ...outcomeOf(failures, pulled + pushed), projects_synced: projects, pulled, pushed };
   },
 });
 

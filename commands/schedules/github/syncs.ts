@@ -12,7 +12,7 @@ import { GithubError, type GithubIssue } from '../../../shared/ports/github/clie
 import { seconds } from '../../../shared/time.ts';
 import { type GithubWork, type Import, importIssues, messageOf } from '../../github/issues.ts';
 import { decideGone, decidePull, decidePushed, issueDecider, issueStream, pushOf } from '../../github/links.ts';
-import { cursorFor, decideSynced, projectSource, syncDecider, syncStream } from '../../github/syncs.ts';
+import { cursorFor, decideSynced, pageFor, projectSource, syncDecider, syncStream } from '../../github/syncs.ts';
 import type { CommandContext } from '../../handler.ts';
 import { withoutIntents } from '../../intents.ts';
 import { scheduledContext } from '../../policies/policy.ts';
@@ -30,8 +30,8 @@ const PROJECTS = 100;
 export interface ProjectSynced {
   readonly pulled: number;
   readonly pushed: number;
-  /** The error of the sync; undefined if there was none. */
-  readonly failure: unknown;
+  /** What failed; each names its issue, if it is about one. */
+  readonly failures: readonly unknown[];
 }
 
 interface Pulled {
@@ -40,6 +40,7 @@ interface Pulled {
   updated: number;
   skipped: number;
   cursor: string | null;
+  page: number;
 }
 
 /** Whether an error stops the turn, because GitHub would not answer the next call either. */
@@ -65,13 +66,14 @@ export async function syncProject(
   const { state } = await commands.load(syncDecider, stream);
   const repo = repositoryIn(project.repo);
   const failures: unknown[] = [];
-  const pulled: Pulled = { issues: 0, imported: 0, updated: 0, skipped: 0, cursor: null };
+  const pulled: Pulled = { issues: 0, imported: 0, updated: 0, skipped: 0, cursor: null, page: 1 };
   let pushed = 0;
   try {
     if (repo === undefined) {
       throw new GithubError('refused', 'The github_repo of the project is not a repository; set it to owner/name.');
     }
-    await pull(work, context, { ...project, repo }, cursorFor(state, repo), pulled, failures, signal);
+    const since = { cursor: cursorFor(state, repo), page: pageFor(state, repo) };
+    await pull(work, context, { ...project, repo }, since, pulled, failures, signal);
     pushed = await push(work, context, { ...project, repo }, failures, signal);
   } catch (error) {
     if (signal?.aborted) throw error;
@@ -89,7 +91,7 @@ export async function syncProject(
     errors: failures.length,
   };
   await commands.execute(syncDecider, stream, { ...context }, (now) => decideSynced(now, syncId, synced, quiet));
-  return { pulled: pulled.imported + pulled.updated, pushed, failure };
+  return { pulled: pulled.imported + pulled.updated, pushed, failures };
 }
 
 /** Pulls newer changes from GitHub. The first sync reads only open issues: the others are history. */
@@ -97,7 +99,7 @@ async function pull(
   work: GithubWork,
   context: CommandContext,
   project: GithubProject,
-  since: string | null,
+  { cursor: since, page: sincePage }: { readonly cursor: string | null; readonly page: number },
   done: Pulled,
   failures: unknown[],
   signal: AbortSignal | undefined,
@@ -105,7 +107,8 @@ async function pull(
   const { repo } = project;
   const state = since === null ? 'open' : 'all';
   const known = new Set<string>();
-  let [from, page] = [since ?? '1970-01-01T00:00:00Z', 1];
+  // An issue that changed since moved the others down, so a page is read again.
+  let [from, page] = [since ?? '1970-01-01T00:00:00Z', Math.max(sincePage - 1, 1)];
   for (let read = 0; read < MAX_PAGES; read++) {
     const { issues, last, more } = await work.github.issues(repo, { state, since: from, perPage: PAGE, page }, signal);
     const fresh: Import[] = [];
@@ -117,7 +120,7 @@ async function pull(
       done.issues++;
       const outcome = await pullIssue(work, context, repo, issue).catch((error) => {
         if (isFatal(error)) throw error;
-        failures.push(error);
+        failures.push(aboutIssue(repo, issue.number, error));
         return 'known' as const;
       });
       if (outcome === 'unknown') {
@@ -130,16 +133,28 @@ async function pull(
     done.imported += imported.tasks.length;
     done.skipped += imported.skipped;
     failures.push(...imported.failures);
-    // Failed issues are read again.
-    if (failures.length > 0) return;
+    // Failed issues are read again; the others of this turn go on.
+    const moves = failures.length === 0;
     // Pull requests alone move the cursor only where the next page could otherwise not be reached.
-    done.cursor = (more ? last : issues.at(-1)?.updatedAt) ?? done.cursor;
+    if (moves) done.cursor = (more ? last : issues.at(-1)?.updatedAt) ?? done.cursor;
     if (!more) return;
     // The next page begins with the end of this one: an issue that changes meanwhile moves to the end of the list, so
     // the others are no longer on the page of their number.
     page = last === undefined || last === from ? page + 1 : 1;
     from = last ?? from;
+    if (moves) done.page = page;
   }
+}
+
+/** The same error, with the issue that it is about. */
+function aboutIssue(repo: string, issue: number, error: unknown): unknown {
+  const named = `Issue ${repo}#${issue}: ${messageOf(error)}`;
+  if (error instanceof GithubError)
+    return new GithubError(error.fault, named, {
+      cause: error,
+      ...(error.retryAfter && { retryAfter: error.retryAfter }),
+    });
+  return error instanceof AppError ? new AppError(error.status, named, { ...error.extras, cause: error }) : error;
 }
 
 /** `unknown`: no task is linked to the issue. */
@@ -216,12 +231,19 @@ async function pushTask(
   const wanted = pushOf(state, labels);
   const { github_repo: repo, github_issue_number: issue } = state.source ?? {};
   if (!wanted || !repo || !issue) return false;
-  const { fields, addLabels, removeLabels } = wanted;
-  const changed = Object.keys(fields).length > 0 ? await github.updateIssue(repo, issue, fields, signal) : undefined;
-  if (addLabels.length > 0) await github.addLabels(repo, issue, addLabels, signal);
-  for (const label of removeLabels) await github.removeLabel(repo, issue, label, signal);
-  await commands.execute(taskDecider, stream, { ...context }, (current) => decidePushed(current, wanted, changed));
-  return changed !== undefined || addLabels.length > 0 || removeLabels.length > 0;
+  const { fields, addLabels, removeLabels, refused } = wanted;
+  const isChange = Object.keys(fields).length + addLabels.length + removeLabels.length > 0;
+  try {
+    const changed = Object.keys(fields).length > 0 ? await github.updateIssue(repo, issue, fields, signal) : undefined;
+    if (addLabels.length > 0) await github.addLabels(repo, issue, addLabels, signal);
+    for (const label of removeLabels) await github.removeLabel(repo, issue, label, signal);
+    if (isChange || refused.length === 0)
+      await commands.execute(taskDecider, stream, { ...context }, (current) => decidePushed(current, wanted, changed));
+  } catch (error) {
+    throw isFatal(error) ? error : aboutIssue(repo, issue, error);
+  }
+  if (refused.length > 0) throw new GithubError('refused', `Issue ${repo}#${issue}, ${refused.join('; ')}.`);
+  return isChange;
 }
 
 /**
@@ -247,13 +269,12 @@ export async function syncProjects(
     signal?.throwIfAborted();
     const own = context ?? scheduledContext(run, project.tenant, project.workspace);
     const quiet = context === undefined;
-    const { pulled, pushed, failure } = await syncProject(work, own, project, { quiet, ...(signal && { signal }) });
+    const { pulled, pushed, failures } = await syncProject(work, own, project, { quiet, ...(signal && { signal }) });
     total.projects++;
     total.pulled += pulled;
     total.pushed += pushed;
-    if (failure === undefined) continue;
-    total.failures.push(failure);
-    if (isFatal(failure)) break;
+    total.failures.push(...failures);
+    if (failures.some(isFatal)) break;
   }
   return total;
 }

@@ -136,8 +136,16 @@ export const githubImportResponse = z.object({
 export const githubDoneResponse = z.object({ ok: z.literal(true) });
 export const githubLabelsResponse = z.object({ ok: z.literal(true), repo: z.string() });
 export const githubStatusResponse = z.object({ syncs: z.array(githubSyncSchema).describe('newest first, at most 20') });
+/** Of a sync: what it did, and whether anything failed meanwhile. */
+export const githubOutcome = {
+  ok: z.boolean().describe('false: something failed; `errors` says what, and the rest was done'),
+  errors: z
+    .array(z.string())
+    .optional()
+    .describe('if ok is false: each names its issue, and the field if one is refused'),
+};
 export const githubSyncedResponse = z.object({
-  ok: z.literal(true),
+  ...githubOutcome,
   pulled: z.int().describe('tasks that were created or changed'),
   pushed: z.int().describe('issues that were changed'),
 });

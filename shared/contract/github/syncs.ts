@@ -1,7 +1,7 @@
 /** Projects that are synced with their repositories. */
 import { z } from 'zod';
 import { idValue, notInThePast, unixSeconds } from '../common.ts';
-import { githubSyncedResponse } from './issues.ts';
+import { githubOutcome, githubSyncedResponse } from './issues.ts';
 
 export const githubProjectsResponse = z.object({
   syncs: z
@@ -33,6 +33,6 @@ export const githubTriggerBody = z.object({
   project_id: idValue.optional().describe('for trigger'),
 });
 export const githubTriggerResponse = z.union([
-  z.object({ ok: z.literal(true), projects_synced: z.int(), pulled: z.int(), pushed: z.int() }),
+  z.object({ ...githubOutcome, projects_synced: z.int(), pulled: z.int(), pushed: z.int() }),
   githubSyncedResponse,
 ]);

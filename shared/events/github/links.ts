@@ -15,6 +15,8 @@ export const issueFace = z.object({
   title: z.string(),
   /** MD5 of the text; it only detects changes, and protects nothing. */
   body_hash: z.string(),
+  /** Whether the text is longer than the description of a task, which then has only its beginning. */
+  body_cut: z.boolean(),
   state: z.enum(['open', 'closed']),
   labels: z.array(z.string()),
 });

@@ -31,6 +31,8 @@ export const githubSynced = defineEvent({
     errors: count,
     /** ISO 8601: issues that last changed before this time need not be read again. */
     cursor: z.string().nullable(),
+    /** The page to continue with among issues that last changed at or after that time; above 1 only if many changed in one second. */
+    page: z.int().positive(),
   }),
   activity: ({ data }) => ({
     type: 'github_sync',

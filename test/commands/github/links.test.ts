@@ -156,6 +156,18 @@ describe('GitHub issues: decisions', () => {
     expect(closed?.fields).to.deep.equal({ state: 'closed' });
   });
 
+  it('a text that became longer at GitHub than fits here wins, and is never pushed', () => {
+    const linked = then(taskDecider.initial, imported(), 1);
+    const edited = then(linked, [updated({ description: 'mine' })], 9);
+    const grown = { body: 'z'.repeat(5_001) };
+    const pulled = then(edited, pull(edited, grown, 3), 10);
+    expect(pulled.task.description).to.equal('z'.repeat(5_000));
+    expect(pushOf(pulled, false)).to.equal(undefined);
+    const changed = then(pulled, [updated({ description: 'mine' })], 11);
+    expect(pushOf(changed, false)?.fields).to.deep.equal({});
+    expect(pushOf(changed, false)?.refused[0]).to.match(/^body: .*edit it at GitHub$/);
+  });
+
   it('changes made during a push are pushed next', () => {
     const state = then(given(...imported()).state, [updated({ title: 'One' }, given(...imported()).state.task)], 3);
     const push = pushOf(state, false);

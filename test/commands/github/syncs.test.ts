@@ -1,9 +1,9 @@
 import { expect } from 'chai';
-import { cursorFor, decideSynced, type Synced, syncDecider } from '../../../commands/github/syncs.ts';
+import { cursorFor, decideSynced, pageFor, type Synced, syncDecider } from '../../../commands/github/syncs.ts';
 import { stateAfter } from '../../support/kit.ts';
 
 const SYNCED: Synced = {
-  ...{ source: 'project-3', repo: 'Acme/Web', project_id: 3, error: null, cursor: null },
+  ...{ source: 'project-3', repo: 'Acme/Web', project_id: 3, error: null, cursor: null, page: 1 },
   ...{ issues: 0, imported: 0, updated: 0, pushed: 0, skipped: 0, errors: 0 },
 };
 const ONE = '2026-01-01T00:00:00Z';
@@ -41,5 +41,11 @@ describe('GitHub syncs: decisions', () => {
     expect(cursorFor(state, 'acme/other')).to.equal(null);
     expect(given({ cursor: ONE }, { error: 'x', errors: 1 }).cursor, 'a failed one does not move it').to.equal(ONE);
     expect(given({ cursor: ONE }, { repo: 'acme/other' }).cursor).to.equal(null);
+    const within = given({ cursor: ONE, page: 9 });
+    expect([pageFor(within, 'acme/web'), pageFor(within, 'acme/other')]).to.deep.equal([9, 1]);
+    expect(pageFor(given({ cursor: ONE, page: 9 }, { error: 'x', errors: 1 }), 'acme/web')).to.equal(9);
+    expect(decide(within, { cursor: ONE, page: 10 }), 'a scheduled sync that reached a page').to.deep.equal([
+      'success',
+    ]);
   });
 });

@@ -149,7 +149,7 @@ describe('tasks for the agent runner: authors of texts', () => {
         (state, event) => taskDecider.evolve(state, { ...event, at: 0, by: event.meta.actor }),
         taskDecider.initial,
       ).writers;
-  const ISSUE = { title: 'Leak', body_hash: 'b1', state: 'open', labels: [] } as const;
+  const ISSUE = { title: 'Leak', body_hash: 'b1', body_cut: false, state: 'open', labels: [] } as const;
   const FACE = { title: 'Leak', description_hash: 'd1', status: 'inbox', priority: 'medium' };
   const link = {
     task_id: 7,

@@ -283,6 +283,60 @@ describe('GitHub', function () {
       expect(issue?.state).to.equal('closed');
     });
 
+    it('never pushes a text that was cut here, and refuses an edit of it with the reason', async () => {
+      const { repo, id, sync } = await project(true);
+      const text = `${'x'.repeat(5_000)}${'y'.repeat(7_018)}`;
+      github.issue(repo, { title: 'Long', body: text });
+      await sync();
+      const [task] = (await tasksOf(id)) as { id: number; description: string }[];
+      expect(task?.description).to.have.length(5_000);
+      const edit = await ask('PUT', `/api/tasks/${task?.id}`, { description: 'short' });
+      expect([edit.status, edit.body.code]).to.deep.equal([409, 'ISSUE_TEXT_CUT']);
+      expect(edit.body.error).to.match(/edit it at GitHub/);
+      const same = { title: 'Longer', description: task?.description };
+      expect((await ask('PUT', `/api/tasks/${task?.id}`, same)).status).to.equal(200);
+      expect(await sync()).to.deep.equal({ ok: true, pulled: 0, pushed: 1 });
+      const [issue] = github.repo(repo).issues;
+      expect([issue?.title, issue?.body]).to.deep.equal(['Longer', text]);
+      // What fits is edited as ever.
+      github.issue(repo, { number: 1, body: 'fits' });
+      await sync();
+      expect((await ask('PUT', `/api/tasks/${task?.id}`, { description: 'edited' })).status).to.equal(200);
+      await sync();
+      expect(issue?.body).to.equal('edited');
+    });
+
+    it('names the issue and the field of a title that GitHub does not take, and the others go on', async () => {
+      const { repo, id, sync } = await project(true);
+      github.issue(repo, { title: 'One' });
+      github.issue(repo, { title: 'Two' });
+      await sync();
+      const tasks = (await tasksOf(id)) as { id: number; title: string }[];
+      const idOf = (title: string) => tasks.find((one) => one.title === title)?.id;
+      await ask('PUT', `/api/tasks/${idOf('One')}`, { title: 't'.repeat(300), description: 'goes on' });
+      await ask('PUT', `/api/tasks/${idOf('Two')}`, { title: 'Second' });
+      const errors = [`Issue ${repo}#1, title: has 300 characters, and GitHub takes 256; shorten it.`];
+      expect(await sync()).to.deep.equal({ ok: false, errors, pulled: 0, pushed: 1 });
+      const [one, two] = github.repo(repo).issues;
+      expect([one?.title, one?.body, two?.title]).to.deep.equal(['One', 'goes on', 'Second']);
+      await world.refused('POST', '/api/github/sync', { action: 'trigger', project_id: id }, 502, /#1, title: has 300/);
+      await ask('PUT', `/api/tasks/${idOf('One')}`, { title: 'First' });
+      expect(await sync()).to.deep.equal({ ok: true, pulled: 0, pushed: 1 });
+      expect(one?.title).to.equal('First');
+    });
+
+    it('gets past more than a thousand issues that changed in one second', async () => {
+      const { repo, id, sync } = await project();
+      for (let number = 1; number <= 1_250; number++) github.issue(repo, { isPull: true });
+      github.issue(repo, { title: 'Behind a second' });
+      const { issues } = github.repo(repo);
+      const last = Math.max(...issues.map(({ updatedAt }) => updatedAt));
+      for (const issue of issues) issue.updatedAt = last;
+      for (let turn = 1; turn <= 3; turn++) await sync();
+      expect(await titled(id, 'Behind a second')).not.to.include(undefined);
+      expect(await sync(), 'nothing is new').to.deep.equal({ ok: true, pulled: 0, pushed: 0 });
+    });
+
     it('does not restore a deleted task', async () => {
       const { repo, id, sync } = await project();
       github.issue(repo, {});
@@ -305,7 +359,12 @@ describe('GitHub', function () {
       const rename = (task: typeof gone, title: string) => ask('PUT', `/api/tasks/${task?.id}`, { title });
       await rename(gone, 'Gone here');
       await rename(stays, 'Stays here');
-      expect(await sync()).to.deep.equal({ ok: true, pulled: 0, pushed: 1 });
+      expect(await sync()).to.deep.equal({
+        ok: false,
+        errors: [`Issue ${repo}#1: GitHub has no such record, or the token may not see it: Not Found.`],
+        pulled: 0,
+        pushed: 1,
+      });
       expect(issues.map(({ title }) => title)).to.deep.equal(['Stays here']);
       const [first] = (await act('status')).body.syncs;
       expect(first).to.deep.include({ project_id: id, status: 'partial', changes_pushed: 1 });

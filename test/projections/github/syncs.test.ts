@@ -10,13 +10,14 @@ import { at, created, deleted, TASK } from '../../support/tasks.ts';
 type Synced = Parameters<typeof githubSynced.draft>[0];
 const synced = (fields: Partial<Synced> = {}) =>
   sample(githubSynced, {
+    page: 1,
     ...{ sync_id: 5, source: 'project-3', repo: 'acme/web', project_id: 3, status: 'success' },
     ...{ issues: 4, imported: 2, updated: 1, pushed: 1, skipped: 1 },
     ...fields,
   });
 const LINK = {
   ...{ task_id: 7, title: TASK.title, repo: 'acme/web', issue_number: 42, issue_updated_at: '2026-01-01T00:00:00Z' },
-  issue: { title: TASK.title, body_hash: 'b', state: 'open' as const, labels: [] },
+  issue: { title: TASK.title, body_hash: 'b', body_cut: false, state: 'open' as const, labels: [] },
   face: { title: TASK.title, description_hash: 'd', status: 'inbox', priority: 'medium' },
 };
 const linked = taskLinked.draft({ ...LINK, issue_url: 'https://example.org/42' });
