@@ -108,6 +108,9 @@ const randomKey = (): string =>
 const either = (one: AbortSignal, other: AbortSignal | undefined): AbortSignal =>
   other ? AbortSignal.any([one, other]) : one;
 
+/** Headers are ASCII: other names are percent-encoded, and those with a `%`, which would be decoded. */
+const headerText = (name: string): string => (/^[ -$&-~]*$/.test(name) ? name : encodeURIComponent(name));
+
 export function createClient(options: ClientOptions = {}): Client {
   const { apiKey, agent, retries = RETRIES, longestPauseMs = LONGEST_PAUSE_MS } = options;
   const base = (options.url ?? '').replace(/\/+$/, '');
@@ -126,7 +129,7 @@ export function createClient(options: ClientOptions = {}): Client {
 
   const headersOf = (own: Readonly<Record<string, string>>): Record<string, string> => ({
     ...(apiKey !== undefined && { 'x-api-key': apiKey }),
-    ...(agent !== undefined && { 'x-agent-name': agent }),
+    ...(agent !== undefined && { 'x-agent-name': headerText(agent) }),
     ...(typeof options.headers === 'function' ? options.headers() : options.headers),
     ...own,
   });

@@ -7,8 +7,10 @@ import { AppError, invalid } from '../shared/errors.ts';
 export const MAX_MENTIONS = 200;
 
 /** Not in an e-mail address: no character of a handle may stand before the `@`. */
-const MENTION = /(?<![A-Za-z0-9._-])@([A-Za-z0-9][A-Za-z0-9._-]{0,63})/g;
-const TRAILING = /[.-]$/;
+const MENTION = /(?<![A-Za-z0-9._-])@([\p{L}\p{N}][\p{L}\p{M}\p{N}._-]{0,63})/gu;
+/** What may follow a handle without a blank: punctuation, and words of scripts that have no blanks or add particles. */
+const TRAILING =
+  /[.-]$|[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Thai}\p{Script=Lao}]$/u;
 
 export interface Mentioned {
   /** As typed, without the `@`; each handle once, in the order of the text. */
@@ -19,20 +21,23 @@ export interface Mentioned {
   readonly agents: readonly string[];
 }
 
-/** The tokens after `@` in a text: each once, ignoring case, in its first spelling. */
+/** The tokens after `@` in a text: each once, ignoring case, in its first spelling and in Unicode form NFC. */
 export function mentionsIn(text: string): string[] {
   const tokens = new Map<string, string>();
-  for (const [, token = ''] of text.matchAll(MENTION)) {
+  for (const [, token = ''] of text.normalize('NFC').matchAll(MENTION)) {
     const handle = token.toLowerCase();
     if (!tokens.has(handle)) tokens.set(handle, token);
   }
   return [...tokens.values()];
 }
 
-/** Possible readings of a token: itself, or a handle followed by punctuation. The longest comes first. */
+/** Possible readings of a token: itself, or a handle that other text follows. The longest comes first. */
 export function readingsOf(token: string): string[] {
   const readings = [token];
-  for (let rest = token; TRAILING.test(rest); readings.push(rest)) rest = rest.slice(0, -1);
+  for (let rest = token; TRAILING.test(rest); readings.push(rest)) {
+    rest = rest.replace(TRAILING, '');
+    if (rest === '') break;
+  }
   return readings;
 }
 
@@ -63,12 +68,20 @@ const unknownMentions = (missing: readonly string[]) =>
     { body: { missing_mentions: missing } },
   );
 
-/** The tokens of a text, and the handles that they may be, in lower case. @throws AppError 400 if there are too many */
+/**
+ * The tokens of a text, and the handles that they may be, in lower case; beyond ASCII as typed too, because not every
+ * database has the lower case of such letters.
+ *
+ * @throws AppError 400 if there are too many
+ */
 export function handlesIn(text: string): { readonly tokens: readonly string[]; readonly handles: readonly string[] } {
   const tokens = mentionsIn(text);
   if (tokens.length > MAX_MENTIONS)
     throw invalid(`A text may mention at most ${MAX_MENTIONS} users and agents; this one mentions ${tokens.length}.`);
-  return { tokens, handles: [...new Set(tokens.flatMap(readingsOf).map((reading) => reading.toLowerCase()))] };
+  const handles = tokens
+    .flatMap(readingsOf)
+    .flatMap((reading) => (/^[ -~]*$/.test(reading) ? [reading.toLowerCase()] : [reading.toLowerCase(), reading]));
+  return { tokens, handles: [...new Set(handles)] };
 }
 
 /** The recipients mentioned in a text. @throws AppError 400 if a mention is unknown, or there are too many */

@@ -218,8 +218,17 @@ function agentNameOf({ req }: RequestContext): string | null {
   const header = req.headers['x-agent-name'];
   if (typeof header !== 'string') return null;
   // Node decodes HTTP headers as Latin-1; names are UTF-8.
-  const name = Buffer.from(header, 'latin1').toString('utf8').trim().normalize('NFC');
+  const name = decoded(Buffer.from(header, 'latin1').toString('utf8')).trim().normalize('NFC');
   return name === '' ? null : name;
+}
+
+/** Clients that can send only ASCII send it percent-encoded. Other uses of `%` stay. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 /** `x-api-key` wins over `Authorization`. */

@@ -123,9 +123,31 @@ export function decideReports(state: PageState, page: number, reports: readonly 
   return isFull ? [...drafts, tokenPageFilled.draft({ page })] : drafts;
 }
 
-/** The name of the agent that a session belongs to: `scout` of `scout:cli`. */
-export function agentOfSession(sessionId: string): string {
-  return (sessionId.split(':', 1)[0] as string).trim() || 'unknown';
+/** Parts of a session's id that may belong to a name; names may have colons. */
+const NAME_PARTS = 8;
+
+/**
+ * The names that a session's id begins with, the longest first: `ops:bot:cli`, `ops:bot` and `ops`. It belongs to the
+ * first that is an agent's, else to the last.
+ */
+export function namesOfSession(sessionId: string): string[] {
+  const parts = sessionId.split(':', NAME_PARTS);
+  const names = parts
+    .map((_, n) =>
+      parts
+        .slice(0, n + 1)
+        .join(':')
+        .trim(),
+    )
+    .reverse();
+  const first = names.pop() || 'unknown';
+  return [...names, first];
+}
+
+/** The name of the agent that a session belongs to. @param isAgent whether an agent has this name */
+export function agentOfSession(sessionId: string, isAgent: (name: string) => boolean): string {
+  const names = namesOfSession(sessionId);
+  return names.find(isAgent) ?? (names.at(-1) as string);
 }
 
 /** The report as it is recorded: with its agent, task and cost. */
@@ -136,7 +158,7 @@ function completed(
   { subscribedProviders }: TokenReporting,
 ): TokenReport {
   const { id, task_id: taskId, ...said } = given;
-  const named = agentOfSession(given.session_id);
+  const named = agentOfSession(given.session_id, (name) => found.agents.has(name));
   const agentName = !found.agents.has(named) && speaksFor !== null && found.agents.has(speaksFor) ? speaksFor : named;
   return {
     ...said,
@@ -190,7 +212,7 @@ export async function reportTokens(
     reporting.directory.lookUp(workspace, {
       reportIds: part.flatMap(({ id }) => id ?? []),
       agentNames: [
-        ...part.map(({ session_id }) => agentOfSession(session_id)),
+        ...part.flatMap(({ session_id }) => namesOfSession(session_id)),
         ...(speaksFor === null ? [] : [speaksFor]),
       ],
       taskIds: part.flatMap(({ task_id: taskId }) => taskId ?? []),

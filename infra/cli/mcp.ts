@@ -52,7 +52,10 @@ export function addMcp(program: Command): void {
       process.stdout.on('error', () => process.exit(0));
       await bridge({
         url: mcpUrlOf(options.url),
-        headers: { 'x-api-key': key, ...(options.agent !== undefined && { 'x-agent-name': options.agent }) },
+        headers: {
+          'x-api-key': key,
+          ...(options.agent !== undefined && { 'x-agent-name': encodeURIComponent(options.agent) }),
+        },
         input: process.stdin,
         write: (line) => {
           process.stdout.write(line);

@@ -53,6 +53,19 @@ describe('contract: mentions', function () {
     ]);
   });
 
+  it('reach agents whose names are not ASCII, in texts and through x-agent-name in both forms', async () => {
+    const names = ['小明', 'Ольга', 'élodie'];
+    for (const name of names) await world.makeAgent(name);
+    const found = await mentionedIn(world.service.core.reads, 1, '@小明请看 @Ольга, @ÉLODIE');
+    expect(found.recipients).to.deep.equal(names);
+    for (const name of names)
+      for (const header of [encodeURIComponent(name), Buffer.from(name).toString('latin1')]) {
+        const url = `/api/agents/${encodeURIComponent(name)}/diagnostics`;
+        const { status } = await world.ask('GET', url, { as: world.adminKey, headers: { 'x-agent-name': header } });
+        expect(status, header).to.equal(200);
+      }
+  });
+
   it('match any part of handle, name or display name, in any letter case', async () => {
     expect(await handles('?q=%20OBER%20')).to.deep.equal(['bob']);
     expect(await handles(`?q=${encodeURIComponent('ÉMI')}`)).to.deep.equal(['bob']);

@@ -83,10 +83,13 @@ describe('tokens: the ledger of reports', () => {
     expect(decideReports(given(...single.slice(1)).state, 1, [report('last')])).to.have.length(1);
   });
   it('a session belongs to the agent that its id starts with', () => {
-    expect(agentOfSession('scout:cli')).to.equal('scout');
-    expect(agentOfSession(' scout :x:y')).to.equal('scout');
-    expect(agentOfSession('scout')).to.equal('scout');
-    expect(agentOfSession(':cli')).to.equal('unknown');
+    const ownerOf = (session: string, ...agents: string[]) => agentOfSession(session, (name) => agents.includes(name));
+    expect(ownerOf('scout:cli', 'scout')).to.equal('scout');
+    expect(ownerOf(' scout :x:y')).to.equal('scout');
+    expect(ownerOf('scout')).to.equal('scout');
+    expect(ownerOf(':cli')).to.equal('unknown');
+    expect(ownerOf('ops:bot:cli', 'ops', 'ops:bot'), 'the longest name').to.equal('ops:bot');
+    expect(ownerOf('ops:bot:cli', 'ops')).to.equal('ops');
   });
 });
 
