@@ -30,8 +30,9 @@ export const heartbeatPostResponse = heartbeatResponse.extend({
   token_recorded: z.boolean().describe('true: token_usage was complete and has been recorded'),
 });
 
-const count = { type: 'integer', minimum: 0 };
-const maybeCount = { type: ['integer', 'null'], minimum: 0 };
+const range = { minimum: 0, maximum: Number.MAX_SAFE_INTEGER };
+const count = { type: 'integer', ...range };
+const maybeCount = { type: ['integer', 'null'], ...range };
 /** Any value is accepted, so the description shows only what is recorded. */
 const TOKEN_USAGE = {
   type: ['object', 'null'],
