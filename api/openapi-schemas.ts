@@ -3,6 +3,7 @@
  * in two versions where requests and responses differ. `openapi.ts` assembles them.
  */
 import { z } from 'zod';
+import { isObject } from '../shared/storable.ts';
 
 /** A JSON Schema (draft 2020-12). */
 export type Schema = { [keyword: string]: unknown };
@@ -35,11 +36,7 @@ export function toProperties(
   if (typeof properties !== 'object' || properties === null) throw new Error(`${where} must be one object schema`);
   if (id !== undefined) delete defs[id];
   keep(defs, 'input', where, found);
-  // Second spellings, which would give clients generated from this two fields of one name.
-  const shown = Object.entries(properties as Record<string, Schema>).filter(
-    ([, { undocumented }]) => undocumented !== true,
-  );
-  return { properties: Object.fromEntries(shown), required: Array.isArray(required) ? required : [] };
+  return { properties: properties as Record<string, Schema>, required: Array.isArray(required) ? required : [] };
 }
 
 /** Converts a zod schema, with its named parts kept separate. References include their direction. */
@@ -62,6 +59,20 @@ function convert(schema: z.ZodType, io: Io, where: string): { json: Schema; defs
   return { json: parts.own, defs: parts.$defs ?? {} };
 }
 
+/** A record with fixed keys has them as properties; `required` would otherwise name what is not defined. */
+function nameKeys(json: Schema, io: Io): void {
+  const { propertyNames, additionalProperties: value, required } = json;
+  if (!isObject(propertyNames) || !Array.isArray(propertyNames.enum) || !isObject(value) || !required) return;
+  json.properties = Object.fromEntries(propertyNames.enum.map((key) => [String(key), value]));
+  delete json.propertyNames;
+  delete json.additionalProperties;
+  if (io === 'input') json.additionalProperties = false;
+}
+
+/** Second spellings are left out: clients generated from this would have two fields of one name. */
+const documented = (properties: Schema): Schema =>
+  Object.fromEntries(Object.entries(properties).filter(([, one]) => !(isObject(one) && one.undocumented === true)));
+
 /** Called for each part of a schema after zod has converted it. */
 function adjust(schema: z.core.$ZodType, json: Schema, io: Io): void {
   const override = z.globalRegistry.get(schema)?.override;
@@ -70,6 +81,8 @@ function adjust(schema: z.core.$ZodType, json: Schema, io: Io): void {
     Object.assign(json, override);
   }
   delete json.override;
+  nameKeys(json, io);
+  if (isObject(json.properties)) json.properties = documented(json.properties);
   // All JSON keys are strings, so this constraint adds nothing.
   if (JSON.stringify(json.propertyNames) === '{"type":"string"}') delete json.propertyNames;
   if (io === 'output') {

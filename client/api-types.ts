@@ -940,7 +940,6 @@ export interface Api {
       readonly name: string;
       readonly slug?: string | null;
       readonly ticket_prefix?: string | null;
-      readonly ticketPrefix?: string | null;
       readonly description?: string | null;
       readonly github_repo?: string | null;
       readonly deadline?: number | null;
@@ -958,7 +957,6 @@ export interface Api {
     readonly body: {
       readonly name?: string;
       readonly ticket_prefix?: string;
-      readonly ticketPrefix?: string;
       readonly status?: 'active' | 'archived';
       readonly description?: string | null;
       readonly github_repo?: string | null;
@@ -1411,12 +1409,7 @@ export interface Api {
     };
   };
   readonly 'GET /api/quality-review': {
-    readonly query: {
-      readonly taskIds?: string;
-      readonly taskId?: string;
-      readonly task_id?: string;
-      readonly as_of?: string;
-    };
+    readonly query: { readonly taskIds?: string; readonly taskId?: string; readonly as_of?: string };
     readonly body: undefined;
     readonly response:
       | { readonly reviews: readonly QualityReview[] }
@@ -1438,7 +1431,6 @@ export interface Api {
     readonly query: Readonly<Record<string, never>>;
     readonly body: {
       readonly taskId?: number;
-      readonly task_id?: number;
       readonly reviewer?: string;
       readonly status: 'approved' | 'rejected';
       readonly notes: string;
@@ -1978,7 +1970,13 @@ export interface Api {
           readonly exported_at: string;
           readonly data:
             | readonly Readonly<Record<string, string | number | null>>[]
-            | Readonly<Record<string, readonly Readonly<Record<string, string | number | null>>[]>>;
+            | {
+                readonly tasks: readonly Readonly<Record<string, string | number | null>>[];
+                readonly agents: readonly Readonly<Record<string, string | number | null>>[];
+                readonly activities: readonly Readonly<Record<string, string | number | null>>[];
+                readonly audit: readonly Readonly<Record<string, string | number | null>>[];
+                readonly pipelines: readonly Readonly<Record<string, string | number | null>>[];
+              };
           readonly count: number;
         }
       | string;
@@ -2101,7 +2099,13 @@ export interface Api {
     readonly body: { readonly older_than_days?: number; readonly dry_run?: boolean } | undefined;
     readonly response: {
       readonly success: true;
-      readonly deleted: Readonly<Record<string, number>>;
+      readonly deleted: {
+        readonly activities: number;
+        readonly notifications: number;
+        readonly pipeline_runs: number;
+        readonly token_usage: number;
+        readonly audit_log: number;
+      };
       readonly dry_run: boolean;
       readonly total_deleted: number;
       readonly complete: boolean;

@@ -108,7 +108,7 @@ export const createProjectBody = z
     name: z.preprocess((value) => (typeof value === 'number' ? String(value) : value), filledText(MAX_NAME)),
     slug: z.string().max(MAX_NAME).nullable().optional().describe('default: derived from the name'),
     ticket_prefix: z.string().max(MAX_SENT_PREFIX).nullable().optional().describe('default: derived from the name'),
-    ticketPrefix: z.string().max(MAX_SENT_PREFIX).nullable().optional().describe('the same as ticket_prefix'),
+    ticketPrefix: z.string().max(MAX_SENT_PREFIX).nullable().optional().meta({ undocumented: true }),
     ...fields,
   })
   .transform(({ ticketPrefix: alias, ...body }, context) => {
@@ -142,7 +142,7 @@ export const updateProjectBody = z
   .strictObject({
     name: filledText(MAX_NAME).optional(),
     ticket_prefix: sentPrefix.optional(),
-    ticketPrefix: sentPrefix.optional().describe('the same as ticket_prefix; send one of them'),
+    ticketPrefix: sentPrefix.optional().meta({ undocumented: true }),
     status: z.enum(PROJECT_STATUSES).optional(),
     ...changesOf(fields),
     github_sync_enabled: flag.optional(),

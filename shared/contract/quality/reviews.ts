@@ -37,7 +37,7 @@ export const qualityReviewQuery = z.object({
     .optional()
     .describe(`ids of at most ${MAX_REVIEWED_TASKS} tasks, with commas between them: the newest review of each`),
   taskId: z.string().optional().describe('id of a task: its newest reviews, at most 10'),
-  task_id: z.string().optional().describe('the same as taskId'),
+  task_id: z.string().optional().meta({ undocumented: true }),
 });
 
 export const reviewsResponse = z.object({ reviews: z.array(qualityReviewSchema) });
@@ -55,7 +55,7 @@ const taskId = idNumber;
 export const qualityReviewBody = z
   .object({
     taskId: taskId.optional().describe('the task; required'),
-    task_id: taskId.optional().describe('the same as taskId'),
+    task_id: taskId.optional().meta({ undocumented: true }),
     reviewer: text(100)
       .min(1)
       .optional()
