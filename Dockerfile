@@ -1,5 +1,5 @@
 # Build: everything, then only what runs.
-FROM node:26-bookworm-slim AS build
+FROM node:26.10.0-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
@@ -14,7 +14,7 @@ COPY client client
 COPY console console
 RUN npm run build && npm prune --omit=dev
 
-FROM node:26-bookworm-slim
+FROM node:26.10.0-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000 DATA_DIR=/data
 # Large blocks go back to the system when they are freed; glibc would soon keep them, some 50 MB after a start.
 ENV MALLOC_MMAP_THRESHOLD_=131072
