@@ -42,7 +42,11 @@ const compose = z.strictObject({
 });
 
 /** What an operator sets where not any text will do. */
-const GIVEN: Readonly<Record<string, string>> = { LOG_LEVEL: 'info', MC_TRUSTED_PROXIES: '172.18.0.1' };
+const GIVEN: Readonly<Record<string, string>> = {
+  LOG_LEVEL: 'info',
+  MC_TRUSTED_PROXIES: '172.18.0.1',
+  PUBLIC_URL: 'https://signalbox.example.com',
+};
 
 describe('docker-compose.yml', () => {
   const file = compose.parse(parse(read('docker-compose.yml'), { merge: true }));
