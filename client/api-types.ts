@@ -1641,6 +1641,7 @@ export interface Api {
       readonly operation?: string;
       readonly duration?: number | null;
       readonly taskId?: number | null;
+      readonly timestamp?: number | null;
     };
     readonly response: { readonly success: true; readonly record: TokenRecord };
   };
@@ -1756,6 +1757,7 @@ export interface Api {
         readonly operation?: string;
         readonly duration?: number | null;
         readonly taskId?: number | null;
+        readonly timestamp?: number | null;
       }[];
     };
     readonly response: {

@@ -65,7 +65,14 @@ export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventD
     drafts.push(connectionSeen.draft({ agent_id, name, connection_id }));
   }
   if (tokenUsage) {
-    const report = { agent_id, agent_name: name, session_id: `${name}:cli`, operation: 'heartbeat', duration: null };
+    const report = {
+      agent_id,
+      agent_name: name,
+      session_id: `${name}:cli`,
+      operation: 'heartbeat',
+      duration: null,
+      used_at: null,
+    };
     drafts.push(tokensReported.draft({ page: null, reports: [{ ...report, ...tokenUsage }] }));
   }
   return drafts;

@@ -11,7 +11,8 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { KnownReport, TokenDirectory, TokenKnowledge } from '../../queries/tokens/reports.ts';
 import { costOf, type TokenCounts } from '../../shared/contract/tokens/costs.ts';
-import { AppError, conflict, READ_MODEL_BEHIND, unavailable } from '../../shared/errors.ts';
+import { MAX_AHEAD_MS, MAX_LATE_MS } from '../../shared/contract/tokens/reports.ts';
+import { AppError, conflict, invalidField, READ_MODEL_BEHIND, unavailable } from '../../shared/errors.ts';
 import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
 import {
   ledgerStream,
@@ -34,6 +35,8 @@ export interface NewTokenReport extends TokenCounts {
   /** Milliseconds. */
   readonly duration: number | null;
   readonly task_id: number | null;
+  /** When the tokens were used, Unix ms; null: now. */
+  readonly used_at: number | null;
 }
 
 export interface Reported {
@@ -47,6 +50,8 @@ export interface TokenReporting {
   readonly directory: TokenDirectory;
   /** Providers whose tokens are paid for in another way. */
   readonly subscribedProviders: readonly string[];
+  /** Unix ms. */
+  readonly now: () => number;
 }
 
 /** Reports or appends after which a page is full. A page is read again after a conflict. */
@@ -90,7 +95,7 @@ const digestOf = (one: Omit<NewTokenReport, 'id' | 'task_id'>): string =>
   createHash('sha256')
     .update(
       JSON.stringify([
-        ...[one.model, one.session_id, one.operation, one.duration],
+        ...[one.model, one.session_id, one.operation, one.duration, one.used_at],
         ...[one.input_tokens, one.output_tokens, one.cache_read_tokens, one.cache_write_tokens],
       ]),
     )
@@ -170,6 +175,16 @@ function completed(
   };
 }
 
+/** @param field name of the field in an error @param now Unix ms @throws AppError 400 */
+function requireRecent(used_at: number | null, field: string, now: number): void {
+  if (used_at === null || (used_at >= now - MAX_LATE_MS && used_at <= now + MAX_AHEAD_MS)) return;
+  const time = new Date(used_at).toISOString();
+  throw invalidField(
+    field,
+    `must be from 90 days ago to 5 minutes ahead, in Unix seconds or milliseconds; it is ${time}`,
+  );
+}
+
 /** Parts that fit into one append each. They depend only on the reports, so a repeated request has the same parts. */
 function partsOf(reports: readonly NewTokenReport[]): NewTokenReport[][] {
   const parts: NewTokenReport[][] = [];
@@ -188,15 +203,19 @@ function partsOf(reports: readonly NewTokenReport[]): NewTokenReport[][] {
 
 const recordedIn = (events: readonly DomainEvent[]): KnownReport[] =>
   events.flatMap(({ type, data, meta }) =>
-    type === tokensReported.type ? (data.reports as TokenReport[]).map((one) => ({ ...one, at: meta.at })) : [],
+    type === tokensReported.type
+      ? (data.reports as TokenReport[]).map((one) => ({ ...one, at: one.used_at ?? meta.at }))
+      : [],
   );
 
 /**
  * Records reports, and waits until they can be read.
  *
  * @param speaksFor name of the agent that the caller speaks for: it owns reports of sessions that name no agent
+ * @param pathOf path of a report in the request, by its index, before a field's name; default: none
  * @returns one result for each report, in the same order
- * @throws AppError 409 when an id was used for a different report; earlier records stay
+ * @throws AppError 400 when a new report is too late or ahead, then none is recorded; 409 when an id was used for a
+ *   different report, then earlier records stay
  */
 export async function reportTokens(
   commands: Commands,
@@ -204,6 +223,7 @@ export async function reportTokens(
   reporting: TokenReporting,
   reports: readonly NewTokenReport[],
   speaksFor: string | null,
+  pathOf: (index: number) => string = () => '',
 ): Promise<Reported[]> {
   const { workspace } = context.origin;
   const named = reports.filter(({ id }) => id !== null);
@@ -222,6 +242,9 @@ export async function reportTokens(
   const parts: (readonly [part: NewTokenReport[], found: TokenKnowledge, isNamed: boolean])[] = [];
   for (const part of partsOf(nameless)) parts.push([part, await lookUp(part), false]);
   for (const part of partsOf(named)) parts.push([part, await lookUp(part), true]);
+  const known = new Set(parts.flatMap(([, found]) => [...found.reports.keys()]));
+  for (const [index, { id, used_at }] of reports.entries())
+    if (id === null || !known.has(id)) requireRecent(used_at, `${pathOf(index)}timestamp`, reporting.now());
   const added: KnownReport[] = [];
   const byId = new Map<string, Reported>();
   for (const [part, found, isNamed] of parts) {

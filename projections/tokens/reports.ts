@@ -13,7 +13,7 @@ export const tokenReportsTable = defineTable(
   {
     workspace_id: 'int',
     id: 'text',
-    /** Unix ms. */
+    /** When the tokens were used, Unix ms: `used_at`, else the time of the event. */
     at: 'bigint',
     /** Index among the reports of its event, from 0. */
     place: 'int',
@@ -32,6 +32,8 @@ export const tokenReportsTable = defineTable(
     operation: 'text',
     task_id: 'bigint?',
     duration: 'double?',
+    /** As the caller reported it. */
+    used_at: 'bigint?',
   },
   {
     key: ['workspace_id', 'id'],
@@ -58,7 +60,9 @@ function changesOf(workspace: number, at: number, reports: readonly TokenReport[
     reports.flatMap(({ agent_id: agentId, agent_name: agentName }) => (agentId === null ? [] : [[agentId, agentName]])),
   );
   return [
-    ...reports.map((one, place) => insert(tokenReportsTable, { workspace_id: workspace, at, place, ...one })),
+    ...reports.map((one, place) =>
+      insert(tokenReportsTable, { workspace_id: workspace, at: one.used_at ?? at, place, ...one }),
+    ),
     ...[...names].map(([agent_id, name]) =>
       change(tokenAgentsTable, { workspace_id: workspace, agent_id }, (row) =>
         row?.name === name ? row : { workspace_id: workspace, agent_id, name },

@@ -101,7 +101,7 @@ type Days = Readonly<Record<string, DaySums>>;
 type Used = EventOf<typeof tokenReportsPurged>['data']['used'][number];
 
 /** One report as usage. @param at Unix ms */
-export function usedBy(at: number, report: Omit<TokenReport, 'price'> & { readonly price: string }): Used {
+export function usedBy(at: number, report: Omit<TokenReport, 'price' | 'used_at'> & { readonly price: string }): Used {
   const cost = Math.round(report.cost * NANO);
   return {
     at,
@@ -269,9 +269,9 @@ const daysChanges = (workspace: number, used: readonly Used[], sign: 1 | -1): Ch
     }),
   );
 
-/** The reports of one event in all of their buckets. @param at Unix ms */
+/** The reports of one event in all of their buckets. @param at time of the event, Unix ms */
 export function usageChanges(workspace: number, at: number, reports: readonly TokenReport[]): Change[] {
-  const used = reports.map((report) => usedBy(at, report));
+  const used = reports.map((report) => usedBy(report.used_at ?? at, report));
   return [
     ...bucketsOf(workspace, used).map((more) =>
       change(tokenUsageTable, keyOf(more), (row) => (row ? summed(row, more, 1) : more)),

@@ -247,22 +247,23 @@ async function firstPositions(
   sources: readonly (readonly [string, Source])[],
 ): Promise<ReadonlyMap<string, number>> {
   /** The smallest position among the events with the oldest times. */
-  const firstOf = (rows: Sql, time: Sql, since: number, skew: number) => sql`
-    SELECT min(position) AS position FROM ${rows} AND ${time} >= ${since}
-      AND ${time} <= (SELECT min(${time}) FROM ${rows} AND ${time} >= ${since}) + ${skew}::bigint`;
+  const firstOf = (rows: Sql, since: number) => sql`
+    SELECT min(position) AS position FROM ${rows} AND created_at >= ${since}
+      AND created_at <= (SELECT min(created_at) FROM ${rows} AND created_at >= ${since}) + ${SKEW}::bigint`;
   const parts = sources.flatMap(([number, source]) => {
     if (source.from === 'tasks') return [];
     if (source.from === 'reports') {
-      const own = sql`${tokensTable(reads, 'reports')} WHERE workspace_id = ${workspace} AND agent_id = ${agent.id}`;
+      // A late report may be older than reports at earlier positions.
       return [
-        sql`SELECT ${number} AS number, position FROM (${firstOf(own, sql`at`, source.since * 1_000, SKEW * 1_000)}) f`,
+        sql`SELECT ${number} AS number, min(position) AS position FROM ${tokensTable(reads, 'reports')}
+          WHERE workspace_id = ${workspace} AND agent_id = ${agent.id} AND at >= ${source.since * 1_000}`,
       ];
     }
     const own = sql`${tableOf(reads, agentAttributionProjection, 'actions')}
       WHERE workspace_id = ${workspace} AND agent_id = ${agent.id} AND kind = ${source.kind} AND type = wanted.type`;
     return [
       sql`SELECT ${number} AS number, min(f.position) AS position FROM unnest(${[...source.types]}::text[]) AS wanted(type)
-        CROSS JOIN LATERAL (${firstOf(own, sql`created_at`, source.since, SKEW)}) f`,
+        CROSS JOIN LATERAL (${firstOf(own, source.since)}) f`,
     ];
   });
   if (parts.length === 0) return new Map();

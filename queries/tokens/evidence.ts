@@ -91,12 +91,9 @@ export async function reportDerivations(
   );
 }
 
-/** Clocks of processes may differ by this much, milliseconds. */
-const SKEW_MS = 60_000;
-
-/** All reports are at or after this position. */
+/** All reports are at or after this position. It is not that of the oldest: reports may be late. */
 async function firstPosition(reads: Reads, own: Sql): Promise<number> {
   const { rows } = await sql<{ first: number | null }>`
-    SELECT min(position) AS first ${own} AND at <= (SELECT min(at) ${own}) + ${SKEW_MS}::bigint`.execute(reads.db);
+    SELECT min(position) AS first ${own}`.execute(reads.db);
   return rows[0]?.first ?? 0;
 }

@@ -13,7 +13,7 @@ import { type Reads, tableOf, tables } from '../reads.ts';
 import { type ReportNumber, reportDerivations } from './evidence.ts';
 import { sinceOf, tokensTable, totalSince } from './usage.ts';
 
-/** A report with the time at which it was recorded, Unix ms. */
+/** A report with the time at which its tokens were used: `used_at`, else when it was recorded, Unix ms. */
 export interface KnownReport extends TokenReport {
   readonly at: number;
 }
@@ -40,7 +40,7 @@ export const recordOf = (workspace: number, report: KnownReport): TokenRecord =>
 });
 
 const COLUMNS = sql`r.id, r.at, r.model, r.session_id, r.agent_id, r.agent_name, r.input_tokens, r.output_tokens,
-  r.cache_read_tokens, r.cache_write_tokens, r.cost, r.price, r.operation, r.task_id, r.duration`;
+  r.cache_read_tokens, r.cache_write_tokens, r.cost, r.price, r.operation, r.task_id, r.duration, r.used_at`;
 
 /**
  * The newest 100 reports of a timeframe, and the total number.
@@ -72,26 +72,29 @@ export async function listTokens(
 const PAGE = 1_000;
 
 /**
- * All reports of a timeframe, newest first, in pages; later reports are left out.
+ * All reports of a timeframe, newest first, in pages; those recorded after the first page was read are left out.
  *
  * @param now Unix ms
- * @param to only reports of events up to this position
+ * @param upTo only reports of events up to this position; default: those that the first page could show
  */
 export async function* allTokens(
   reads: Reads,
   workspace: number,
   timeframe: string,
   now: number,
-  to = Number.MAX_SAFE_INTEGER,
+  upTo?: number,
 ): AsyncGenerator<readonly TokenRecord[]> {
   const since = sinceOf(timeframe, now);
   type Found = KnownReport & { readonly position: number; readonly place: number };
   let before: RawBuilder<unknown> = sql`true`;
+  let to = upTo ?? Number.MAX_SAFE_INTEGER;
   for (;;) {
     const { rows }: { rows: Found[] } = await sql<Found>`
       SELECT ${COLUMNS}, r.position, r.place FROM ${tokensTable(reads, 'reports')} r
       WHERE r.workspace_id = ${workspace} AND r.at >= ${since} AND r.position <= ${to} AND ${before}
       ORDER BY r.at DESC, r.position DESC, r.place DESC LIMIT ${PAGE}`.execute(reads.db);
+    // A report that is recorded later may be older than those of the next page.
+    to = upTo ?? reads.position ?? to;
     yield rows.map((row) => recordOf(workspace, row));
     const last = rows.at(-1);
     if (!last || rows.length < PAGE) return;

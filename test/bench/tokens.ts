@@ -46,6 +46,7 @@ function reportAt(n: number): TokenReport {
     task_id: n % 3 === 0 ? null : 1 + (n % TASKS),
     operation: 'chat_completion',
     duration: null,
+    used_at: null,
     ...costOf(said),
   };
 }

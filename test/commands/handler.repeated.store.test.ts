@@ -140,6 +140,7 @@ describe('repeated requests', function () {
       operation: 'chat',
       duration: null,
       task_id: null,
+      used_at: null,
     };
     // Two appends: what a batch may have, and one more.
     const reports = Array.from({ length: 500 }, (_, outputTokens) => ({ ...given, output_tokens: outputTokens }));
@@ -151,7 +152,7 @@ describe('repeated requests', function () {
     };
     let before = 0;
     for (const keep of [undefined, 0, 1]) {
-      const reporting = { directory, subscribedProviders: [] };
+      const reporting = { directory, subscribedProviders: [], now: Date.now };
       await twice((context) => reportTokens(view.commands, context, reporting, reports, null), keep);
       const all = await recorded();
       expect(all.slice(before), `${keep}`).to.deep.equal(

@@ -39,7 +39,8 @@ interface Report {
   readonly cache_write_tokens: number;
   readonly cost: number;
   readonly price: string;
-  /** Unix ms. */
+  /** Unix ms; null: the time of the event. */
+  readonly used_at: number | null;
   readonly at: number;
 }
 
@@ -61,7 +62,8 @@ const allows = (wanted: Filter[string] | undefined, value: unknown): boolean =>
 const secondOf = ({ meta }: Logged): number => Math.floor(meta.at / 1_000);
 
 function reportsIn({ type, data, meta }: Logged): readonly Report[] {
-  if (type === 'TokensReported') return (data.reports as Report[]).map((one) => ({ ...one, at: meta.at }));
+  if (type === 'TokensReported')
+    return (data.reports as Report[]).map((one) => ({ ...one, at: one.used_at ?? meta.at }));
   return [];
 }
 

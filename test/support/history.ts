@@ -217,6 +217,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
           id: `report-${++ids}`,
           operation: 'chat_completion',
           duration: below(2) === 0 ? null : below(60_000),
+          used_at: null,
           cost: below(1_000_000) / 1e9,
           price: 'own' as const,
         }));

@@ -13,13 +13,15 @@ const recorded = (
     identity,
   }: Pick<Call<unknown, unknown, unknown, 'operator'>, 'services' | 'command' | 'identity'>,
   reports: readonly NewTokenReport[],
+  pathOf?: (index: number) => string,
 ) =>
   reportTokens(
     services.commands,
     command,
-    { directory: services.tokens, subscribedProviders: services.settings.subscribedProviders },
+    { directory: services.tokens, subscribedProviders: services.settings.subscribedProviders, now: services.now },
     reports,
     identity.agentName,
+    pathOf,
   );
 
 /** The agents whose tokens these are; names without an agent are only texts. */
@@ -40,7 +42,7 @@ const report = defineRoute({
   summary: 'Report used tokens',
   mcp: { tool: 'report_tokens' },
   description:
-    'The report belongs to the agent whose name `sessionId` begins with, up to a colon or its end, the longest such name; where there is none, to the agent that the caller speaks for. Its cost follows from the prices of this moment and never changes. With an `id`, or with the same `Idempotency-Key`, a repeated report is recorded only once.',
+    'The report belongs to the agent whose name `sessionId` begins with, up to a colon or its end, the longest such name; where there is none, to the agent that the caller speaks for. With `timestamp` it counts at that moment in every sum. Its cost follows from the prices at the time of the call and never changes. With an `id`, or with the same `Idempotency-Key`, a repeated report is recorded only once.',
   access: 'operator',
   rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',
@@ -66,7 +68,7 @@ const batch = defineRoute({
   agents: (call) => agentsOf(call, call.body.reports),
   responses: { 200: { description: 'Recorded', schema: contract.tokenBatchResponse } },
   async respond(call) {
-    const all = await recorded(call, call.body.reports);
+    const all = await recorded(call, call.body.reports, (n) => `reports.${n}.`);
     const ids = all.map((one) => one.report.id);
     const recordedNow = new Set(all.filter(({ isNew }) => isNew).map((one) => one.report.id)).size;
     return { success: true, recorded: recordedNow, repeated: all.length - recordedNow, ids };

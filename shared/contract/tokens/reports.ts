@@ -1,5 +1,6 @@
 /** Reports of used tokens. */
 import { z } from 'zod';
+import { DAY_MS } from '../../time-buckets.ts';
 import { lineOfText, MAX_ID } from '../common.ts';
 import { filledText } from '../storable.ts';
 import { allInput, PRICE_SOURCES } from './costs.ts';
@@ -8,6 +9,14 @@ import { allInput, PRICE_SOURCES } from './costs.ts';
 export const MAX_REPORTS = 1_000;
 /** A week. */
 const MAX_DURATION_MS = 604_800_000;
+
+/** How long before now, and how far ahead of it, a report may say that its tokens were used, milliseconds. */
+export const MAX_LATE_MS = 90 * DAY_MS;
+export const MAX_AHEAD_MS = 5 * 60_000;
+
+/** Smaller numbers are seconds: as milliseconds they would be before March 1973. */
+const FIRST_MILLISECONDS = 100_000_000_000;
+const MAX_TIMESTAMP = 9_999_999_999_999;
 
 const count = z.int().min(0).max(Number.MAX_SAFE_INTEGER);
 const cached = count.nullish().transform((tokens) => tokens ?? 0);
@@ -53,11 +62,32 @@ const reportFields = z.object({
     .meta({ override: { type: ['number', 'null'], minimum: 0, maximum: MAX_DURATION_MS } })
     .describe('milliseconds'),
   taskId: taskId.optional().transform((id) => id ?? null),
+  timestamp: z
+    .number('must be Unix seconds or milliseconds')
+    .min(0)
+    .max(MAX_TIMESTAMP)
+    .nullish()
+    .transform((time) =>
+      typeof time === 'number' ? Math.round(time < FIRST_MILLISECONDS ? time * 1_000 : time) : null,
+    )
+    .meta({ override: { type: ['number', 'null'], minimum: 0, maximum: MAX_TIMESTAMP } })
+    .describe(
+      'when the tokens were used, Unix seconds or milliseconds, from 90 days ago to 5 minutes ahead; default: now',
+    ),
 });
 
 export const tokenReportBody = reportFields
   .transform(
-    ({ sessionId, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, taskId: task_id, ...report }) => ({
+    ({
+      sessionId,
+      inputTokens,
+      outputTokens,
+      cacheReadTokens,
+      cacheWriteTokens,
+      taskId: task_id,
+      timestamp: used_at,
+      ...report
+    }) => ({
       ...report,
       session_id: sessionId,
       input_tokens: inputTokens,
@@ -65,6 +95,7 @@ export const tokenReportBody = reportFields
       cache_read_tokens: cacheReadTokens,
       cache_write_tokens: cacheWriteTokens,
       task_id,
+      used_at,
     }),
   )
   .refine((one) => Number.isSafeInteger(allInput(one) + one.output_tokens), {
@@ -81,7 +112,9 @@ export const tokenRecordSchema = z
     sessionId: z.string(),
     agentId: z.int().nullable().describe('null: no agent of the workspace had the name'),
     agentName: z.string(),
-    timestamp: z.int().describe('Unix milliseconds'),
+    timestamp: z
+      .int()
+      .describe('when the tokens were used, as reported, else when the report was recorded; Unix milliseconds'),
     inputTokens: z.number(),
     outputTokens: z.number(),
     cacheReadTokens: z.number(),

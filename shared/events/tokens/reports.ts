@@ -29,7 +29,9 @@ export const tokenReport = z.object({
   operation: z.string(),
   /** Milliseconds. */
   duration: z.number().nonnegative().nullable(),
-  /** US dollars, at the prices at the time of the report. */
+  /** When the tokens were used, Unix ms. Null: when the report was recorded. */
+  used_at: z.int().nonnegative().nullable(),
+  /** US dollars, at the prices at the time at which the report was recorded. */
   cost: z.number().nonnegative(),
   /** Where the cost comes from; `default`: no price matched the model. */
   price: z.enum(PRICE_SOURCES),

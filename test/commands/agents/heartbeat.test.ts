@@ -171,7 +171,7 @@ describe('agent: heartbeat', () => {
     const drafts = decideHeartbeat(given(registered, status('idle')).state, { ...heartbeat, tokenUsage });
     expect(types(drafts)).to.deep.equal(['AgentHeartbeatReceived', 'TokensReported']);
     const whose = { agent_id: 7, agent_name: 'ada', session_id: 'ada:cli' };
-    const report = { ...whose, ...tokenUsage, operation: 'heartbeat', duration: null };
+    const report = { ...whose, ...tokenUsage, operation: 'heartbeat', duration: null, used_at: null };
     expect(drafts[1]?.data).to.deep.equal({ page: null, reports: [report] });
   });
 });

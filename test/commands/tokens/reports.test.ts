@@ -7,7 +7,9 @@ import {
   reportTokens,
   tokenLedgerDecider,
 } from '../../../commands/tokens/reports.ts';
+import type { AppError } from '../../../shared/errors.ts';
 import { type TokenReport, tokenPageFilled, tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { DAY_MS } from '../../../shared/time-buckets.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { givenFor, refusalOf } from '../../support/kit.ts';
 
@@ -24,11 +26,13 @@ const report = (id: string, fields: Partial<TokenReport> = {}): TokenReport => (
   task_id: null,
   operation: 'chat_completion',
   duration: null,
+  used_at: null,
   cost: 0.1,
   price: 'default',
   ...fields,
 });
 const reported = (...reports: TokenReport[]) => tokensReported.draft({ page: 1, reports });
+const NOW = Date.UTC(2026, 10, 26);
 const given = givenFor(tokenLedgerDecider);
 
 describe('tokens: the ledger of reports', () => {
@@ -59,6 +63,7 @@ describe('tokens: the ledger of reports', () => {
       { cache_write_tokens: 1 },
       { operation: 'x' },
       { duration: 1 },
+      { used_at: 1 },
     ]) {
       const refusal = refusalOf(() => decideReports(before.state, 1, [report('b'), report('a', fields)]));
       expect(refusal.status).to.equal(409);
@@ -97,7 +102,7 @@ describe('tokens: a repeated request with reports', () => {
   const one = (id: string | null, model: string): NewTokenReport => ({
     ...{ id, model, session_id: 'ada:cli', input_tokens: 1, output_tokens: 2 },
     ...{ cache_read_tokens: 0, cache_write_tokens: 0 },
-    ...{ operation: 'chat_completion', duration: null, task_id: null },
+    ...{ operation: 'chat_completion', duration: null, task_id: null, used_at: null },
   });
 
   it('adds no report twice, with or without ids, wherever the first run stopped', async () => {
@@ -107,7 +112,7 @@ describe('tokens: a repeated request with reports', () => {
       // The read model shows none of it yet.
       const knowledge = { reports: new Map(), agents: new Map(), tasks: new Set(), prices: [], page: 1 };
       const directory = { lookUp: async () => knowledge as never };
-      const reporting = { directory, subscribedProviders: [] };
+      const reporting = { directory, subscribedProviders: [], now: () => NOW };
       const kept: Intent[] = [];
       const record = async (step: number, intent: Intent) => {
         kept[step] = intent;
@@ -119,5 +124,55 @@ describe('tokens: a repeated request with reports', () => {
       const models = world.written().flatMap(({ data }) => (data.reports as TokenReport[]).map(({ model }) => model));
       expect(models, `${steps} steps of the first run`).to.deep.equal(['m1', 'm3', 'm2']);
     }
+  });
+});
+
+describe('tokens: when they were used', () => {
+  const used = (id: string | null, used_at: number | null): NewTokenReport => ({
+    ...{ id, model: 'm', session_id: 'ada:cli', input_tokens: 1, output_tokens: 2, cache_read_tokens: 0 },
+    ...{ cache_write_tokens: 0, operation: 'chat_completion', duration: null, task_id: null, used_at },
+  });
+
+  /** Reports, of which the read model knows some, and the reports that are recorded. */
+  async function recordedOf(reports: readonly NewTokenReport[], known: readonly TokenReport[] = []) {
+    const { world, commands, context } = agentsMemory();
+    const found = new Map(known.map((one) => [one.id, { ...one, at: one.used_at ?? NOW }]));
+    const directory = {
+      lookUp: async () => ({ reports: found, agents: new Map(), tasks: new Set(), prices: [], page: 1 }) as never,
+    };
+    const reporting = { directory, subscribedProviders: [], now: () => NOW };
+    const pathOf = (n: number) => `reports.${n}.`;
+    const result = await reportTokens(commands, context(), reporting, reports, null, pathOf).then(
+      (all) => all.map(({ report: { at } }) => at),
+      (error: AppError) => error,
+    );
+    return {
+      result,
+      times: world.written().flatMap(({ data }) => (data.reports as TokenReport[]).map((r) => r.used_at)),
+    };
+  }
+
+  it('is recorded from 90 days ago to 5 minutes ahead', async () => {
+    const times = [NOW - 90 * DAY_MS, NOW, NOW + 5 * 60_000];
+    expect(await recordedOf(times.map((at) => used(null, at)))).to.deep.equal({ result: times, times });
+  });
+  it('is refused beyond, with the report, and then no report of the batch is recorded', async () => {
+    for (const [at, shown] of [
+      [NOW - 90 * DAY_MS - 1, '2026-08-27T23:59:59.999Z'],
+      [NOW + 5 * 60_000 + 1, '2026-11-26T00:05:00.001Z'],
+    ] as const)
+      for (const id of [null, 'a']) {
+        const { result, times } = await recordedOf([used(null, null), used('b', NOW), used(id, at)]);
+        expect(result).to.include({ status: 400 });
+        expect((result as AppError).message).to.match(/^reports\.2\.timestamp: must be from 90 days ago to 5 minutes/);
+        expect((result as AppError).message).to.include(shown);
+        expect(times).to.deep.equal([]);
+      }
+  });
+  it('a report that is known is the same at any later time', async () => {
+    const at = NOW - 90 * DAY_MS - 1;
+    const known = report('a', { ...used('a', at), id: 'a' });
+    expect(await recordedOf([used('a', at)], [known])).to.deep.equal({ result: [at], times: [] });
+    expect((await recordedOf([used('a', at + 1)], [known])).result).to.include({ status: 409 });
   });
 });

@@ -115,6 +115,7 @@ describe('Agent heartbeats, memory and personas', () => {
           task_id: null,
           operation: 'heartbeat',
           duration: null,
+          used_at: null,
           cache_read_tokens: 0,
           cache_write_tokens: 0,
           cost: 0.00003,

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { tokenBatchResponse, tokenReportResponse } from '../../../shared/contract/tokens/reports.ts';
 import { byAgentResponse, tokenListResponse } from '../../../shared/contract/tokens/usage.ts';
 import { ledgerStream, tokenPageFilled, tokensReported } from '../../../shared/events/tokens/reports.ts';
+import { DAY_MS } from '../../../shared/time-buckets.ts';
 import { fixture } from '../../support/fixture.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 import { startTasksWorld } from '../../support/worlds/tasks.ts';
@@ -65,6 +66,83 @@ describe('reports of tokens', () => {
       expect((await ask('PUT', '/api/tokens/prices', price)).body.price).to.deep.include(price);
       const own = await report({ model, ...counts, cacheReadTokens: million, cacheWriteTokens: million });
       expect(own).to.deep.include({ cost: 6.5, price: 'own' });
+    });
+
+    it('counts a report that is three days late on its day, in sums and time lines', async () => {
+      const { id: agentId, name } = await world.create();
+      const { id: taskId } = await world.task();
+      const now = Date.now();
+      const used = now - 3 * DAY_MS;
+      const fields = { sessionId: `${name}:cli`, taskId, model: world.fresh('late') };
+      const at = (await ask('GET', PATH)).headers.get('x-signalbox-position');
+      const trendsBefore = (await ask('GET', `${PATH}?action=trends`)).body;
+      expect((await report({ ...fields, timestamp: used })).timestamp).to.equal(used);
+      expect((await report({ ...fields, timestamp: Math.floor(used / 1_000) })).timestamp, 'seconds').to.equal(
+        Math.floor(used / 1_000) * 1_000,
+      );
+      expect((await report({ ...fields, timestamp: used / 1_000 })).timestamp, 'as Python gives them').to.equal(used);
+      const stats = async (timeframe: string, more = '') =>
+        (await ask('GET', `${PATH}?action=stats&timeframe=${timeframe}${more}`)).body.agents[name];
+      expect(await stats('day')).to.equal(undefined);
+      expect(await stats('week')).to.deep.include({ requestCount: 3 });
+      expect(await stats('all', `&as_of=${at}`), 'before it was recorded').to.equal(undefined);
+      const date = new Date(used).toISOString().slice(0, 10);
+      const dayOf = (one: { timeline: unknown }) => one.timeline;
+      const agents = (await ask('GET', `${PATH}?action=agent-costs&timeframe=week`)).body.agents;
+      expect(dayOf(agents[name])).to.deep.equal([{ date, cost: 0.0135, tokens: 3_300 }]);
+      const { tasks } = (await ask('GET', `${PATH}?action=task-costs&timeframe=week`)).body;
+      const task = tasks.find((one: { taskId: number }) => one.taskId === taskId);
+      expect(dayOf(task)).to.deep.equal([{ date, cost: 0.0135, tokens: 3_300 }]);
+      expect((await ask('GET', `${PATH}?action=trends`)).body, 'the last day').to.deep.equal(trendsBefore);
+      const { id: newest } = await report();
+      expect((await list()).usage[0]?.id, 'newest first').to.equal(newest);
+      const older = conforms(tokenListResponse, await ask('GET', `${PATH}?before=${used + 1}`)).usage;
+      expect(older.slice(0, 3).map((one: { agentName: string }) => one.agentName)).to.deep.equal([name, name, name]);
+      const attribution = (await ask('GET', `/api/agents/${agentId}/attribution?hours=100&section=cost&privileged=1`))
+        .body;
+      expect(attribution.cost.daily_trend.map((one: { date: string }) => one.date)).to.deep.equal([date]);
+      const byAgent = conforms(byAgentResponse, await ask('GET', '/api/tokens/by-agent?days=7')).agents;
+      expect(byAgent.find((one: { agent: string }) => one.agent === name)?.last_active).to.equal(
+        new Date(used).toISOString(),
+      );
+    });
+
+    it('refuses a time beyond its bounds with the field, and records nothing', async () => {
+      const before = await total();
+      const now = Date.now();
+      for (const timestamp of [now - 91 * DAY_MS, (now + 3_600_000) / 1_000, 0]) {
+        const { status, body } = await ask('POST', PATH, usage({ timestamp }));
+        expect({ status, error: body.error }).to.have.property('status', 400);
+        expect(body.error).to.match(
+          /^timestamp: must be from 90 days ago to 5 minutes ahead, in Unix seconds or milli/,
+        );
+        const many = await ask('POST', BATCH, { reports: [usage(), usage({ timestamp })] });
+        expect(many.status).to.equal(400);
+        expect(many.body.details[0]).to.match(/^reports\.1\.timestamp: must be from 90 days/);
+      }
+      for (const timestamp of ['2026-11-26T10:00:00Z', -1, 1e14, {}, true])
+        expect((await ask('POST', PATH, usage({ timestamp }))).body.error, String(timestamp)).to.match(
+          /^timestamp: must/,
+        );
+      expect(await total()).to.equal(before);
+      expect((await report({ timestamp: now - 90 * DAY_MS + 60_000 })).timestamp).to.equal(now - 90 * DAY_MS + 60_000);
+      // In a workspace of its own: it is the newest report of the next minutes.
+      const as = await world.world.makeSession({ username: 'ahead', role: 'operator', workspace: 9, tenant: 9 });
+      const ahead = now + 4 * 60_000;
+      expect((await ask('POST', PATH, usage({ timestamp: ahead }), as)).body.record?.timestamp).to.equal(ahead);
+      expect((await ask('GET', `${PATH}?action=stats&timeframe=hour`, undefined, as)).body.recordCount).to.equal(1);
+      expect((await report({ timestamp: null })).timestamp).to.be.within(now, Date.now());
+    });
+
+    it('a report with an id and a time can be repeated, and with another time is a different one', async () => {
+      const body = { id: freshId(), timestamp: Date.now() - 2 * DAY_MS };
+      const first = await report(body);
+      expect(await report(body)).to.deep.equal(first);
+      const other = await ask('POST', PATH, usage({ ...body, timestamp: body.timestamp + 1_000 }));
+      expect({ status: other.status, code: other.body.code }).to.deep.equal({
+        status: 409,
+        code: 'TOKEN_REPORT_DIFFERS',
+      });
     });
 
     it('applies defaults to omitted fields', async () => {

@@ -8,6 +8,7 @@ import {
   tokenReportsPurged,
   tokensReported,
 } from '../../../shared/events/tokens/reports.ts';
+import { DAY_MS, startOf } from '../../../shared/time-buckets.ts';
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
 import { farFromUtc } from '../../support/time-zone.ts';
 import { tokenReport, usedBy } from '../../support/tokens.ts';
@@ -19,7 +20,7 @@ describe('projection: tokens', () => {
 
   it('has a row for each report', () => {
     const events = eventsOf([
-      reported(null, tokenReport('a'), tokenReport('b', { agent_id: null, task_id: 3, duration: 1.5 })),
+      reported(null, tokenReport('a'), tokenReport('b', { agent_id: null, task_id: 3, duration: 1.5, used_at: null })),
     ]);
     const { reports } = rowsAfter(tokensProjection, events);
     const row = {
@@ -38,8 +39,8 @@ describe('projection: tokens', () => {
       position: 1,
     };
     expect(reports).to.deep.equal([
-      { ...row, id: 'a', place: 0, agent_id: 7, task_id: null, duration: null },
-      { ...row, id: 'b', place: 1, agent_id: null, task_id: 3, duration: 1.5 },
+      { ...row, id: 'a', place: 0, agent_id: 7, task_id: null, duration: null, used_at: null },
+      { ...row, id: 'b', place: 1, agent_id: null, task_id: 3, duration: 1.5, used_at: null },
     ]);
   });
 
@@ -89,6 +90,30 @@ describe('projection: tokens', () => {
       ['2023-11-01T00:00:00.000Z', { 30: [2, 30, 2] }],
       ['2023-12-01T00:00:00.000Z', { 1: [1, 15, 1] }],
     ]);
+  });
+
+  it('counts a late report when its tokens were used, also beside others of its batch', () => {
+    const used = timeOf(1) - 3 * DAY_MS;
+    const late = tokenReport('late', { used_at: used, cost: 2 / 1e9 });
+    const { reports, usage, days } = rowsAfter(tokensProjection, eventsOf([reported(null, tokenReport('now'), late)]));
+    expect(reports.map(({ id, at, used_at }) => [id, at, used_at])).to.deep.equal([
+      ['now', timeOf(1), null],
+      ['late', used, used],
+    ]);
+    expect(days.map(({ month, days }) => [new Date(month).toISOString(), days])).to.deep.equal([
+      ['2023-11-01T00:00:00.000Z', { 11: [1, 15, 2], 14: [1, 15, 1] }],
+    ]);
+    const of = (facet: string, unit: string) =>
+      usage
+        .filter((row) => row.facet === facet && row.unit === unit)
+        .map(({ start, requests, cost, last_at }) => [start, requests, cost, last_at])
+        .sort();
+    const hour = (at: number) => startOf('hour', at);
+    expect(of('agent', 'hour')).to.deep.equal([
+      [hour(used), 1, 2, used],
+      [hour(timeOf(1)), 1, 1, timeOf(1)],
+    ]);
+    expect(of('session', ALL_TIME)).to.deep.equal([[0, 2, 3, timeOf(1)]]);
   });
 
   it('groups by agent id, whatever the name; names without an agent stand for themselves', () => {

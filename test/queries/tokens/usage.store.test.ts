@@ -15,6 +15,7 @@ import { allInput } from '../../../shared/contract/tokens/costs.ts';
 import type { TokenRecord } from '../../../shared/contract/tokens/reports.ts';
 import { TIMEFRAMES } from '../../../shared/contract/tokens/usage.ts';
 import { agentDeleted, agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
+import type { EventDraft } from '../../../shared/events/define.ts';
 import { tokenPriceSet } from '../../../shared/events/tokens/prices.ts';
 import {
   type TokenReport,
@@ -50,6 +51,11 @@ interface Case extends TokenReport {
   readonly at: number;
 }
 
+/** Reports of a third of all moments are late, by up to 90 days, or ahead of the log. */
+const isLate = (at: number) => at % 3 === 0;
+const MAX_DELAY = 90 * DAY_MS;
+const MAX_AHEAD = 5 * 60_000;
+
 /** On the edges of hours, days, months and timeframes, just beside them, and anywhere. */
 const moments = [
   ...[0, HOUR_MS, DAY_MS, 7 * DAY_MS, 30 * DAY_MS, 365 * DAY_MS].map((span) => NOW - span),
@@ -69,9 +75,11 @@ const cases: Case[] = Array.from({ length: REPORTS }, (_, n) => {
     { agent_id: null, agent_name: 'ada' },
     { agent_id: null, agent_name: 'nobody' },
   ]);
+  const at = n < moments.length ? (moments[n] as number) : NOW - below(pick(spans));
   return {
     ...tokenReport(`r${n}`, whose),
-    at: n < moments.length ? (moments[n] as number) : NOW - below(pick(spans)),
+    at,
+    used_at: isLate(at) ? at : null,
     model: pick(['m', 'n']),
     session_id: `${whose.agent_name}:${pick(['cli', 'web'])}`,
     input_tokens: below(1_000),
@@ -122,14 +130,16 @@ describe('token totals', () => {
     tokenPricesProjection,
   ]);
   before(async () => {
-    const batches: Told[] = [];
+    const batches: (readonly [draft: EventDraft, meta: { readonly at: number }])[] = [];
     for (let n = 0; n < REPORTS; ) {
       // Those of one moment are in one event.
       const { at } = cases[n] as Case;
       const batch = cases.filter((one) => one.at === at);
       n += batch.length;
       const reports = batch.map(({ at: _, ...report }) => report);
-      batches.push([tokensReported.draft({ page: null, reports }), { at }]);
+      const delay = below(4) === 0 ? -below(MAX_AHEAD) : below(MAX_DELAY);
+      const recorded = isLate(at) ? Math.min(at + delay, NOW) : at;
+      batches.push([tokensReported.draft({ page: null, reports }), { at: recorded }]);
     }
     const task = (taskId: number) => createdAs(taskId, { title: `T${taskId}` });
     const about = { agent_id: 1, name: 'ada' };
@@ -138,7 +148,7 @@ describe('token totals', () => {
       agentRegisteredAs(2, 'bob'),
       task(1),
       task(2),
-      ...batches,
+      ...batches.sort(([, one], [, other]) => one.at - other.at),
       [tokensReported.draft({ page: 1, reports: [{ ...(cases[0] as Case), id: 'other' }] }), { at: NOW, workspace: 2 }],
       [tokenPageFilled.draft({ page: 1 }), { workspace: 2 }],
       // Of another workspace, with the names and ids that are looked up in this one.
@@ -375,7 +385,7 @@ describe('token totals', () => {
         { agent_id: null, agent_name: 'bob' },
       ].map(
         (whose, n): Told => [
-          tokensReported.draft({ page: null, reports: [{ ...one, id: `late-${n}`, ...whose }] }),
+          tokensReported.draft({ page: null, reports: [{ ...one, id: `late-${n}`, used_at: null, ...whose }] }),
           { at: NOW },
         ],
       ),
