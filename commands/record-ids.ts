@@ -6,7 +6,7 @@
  */
 import type { EventDraft } from '../shared/events/define.ts';
 import type { Decider } from './decider.ts';
-import type { Commands, Executed } from './handler.ts';
+import type { Commands, Executed, ExecuteOptions } from './handler.ts';
 import { type CommandContext, nextStep } from './intents.ts';
 
 /**
@@ -39,10 +39,14 @@ export async function createRecord<State>(
   context: CommandContext,
   [counter, decider, streamOf]: readonly [string, Decider<State>, (workspace: number, id: number) => string],
   decide: (id: number) => readonly EventDraft[],
+  options: Pick<ExecuteOptions, 'unless'> = {},
 ): Promise<{ readonly id: number; readonly executed: Executed }> {
   const { workspace } = context.origin;
   const id = await reserveId(commands, context, counter, (one) => streamOf(workspace, one));
-  const executed = await commands.execute(decider, streamOf(workspace, id), context, () => decide(id), { fresh: true });
+  const executed = await commands.execute(decider, streamOf(workspace, id), context, () => decide(id), {
+    ...options,
+    fresh: true,
+  });
   return { id, executed };
 }
 

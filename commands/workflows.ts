@@ -1,5 +1,7 @@
 /** Workflow templates: created, changed, reported as used, deleted. */
-import { notFound } from '../shared/errors.ts';
+import { type TemplateUse, templateUse } from '../queries/pipelines/pipelines.ts';
+import type { Reads } from '../queries/reads.ts';
+import { conflict, notFound } from '../shared/errors.ts';
 import type { EventDraft } from '../shared/events/define.ts';
 import {
   type WorkflowFields,
@@ -9,9 +11,11 @@ import {
   workflowUsed,
 } from '../shared/events/workflows.ts';
 import { sent } from '../shared/fields.ts';
+import type { Locks } from '../shared/ports/locks.ts';
+import { atHead } from '../shared/ports/read-models.ts';
 import { refuseInjection } from './agents/injection.ts';
 import { defineDecider, on } from './decider.ts';
-import type { CommandContext, Commands } from './handler.ts';
+import type { CommandContext, Commands, Executed } from './handler.ts';
 import { createRecord, onRecord } from './record-ids.ts';
 
 /** The state omits the text of a template: commands only need to know whether it exists. */
@@ -46,9 +50,11 @@ export function decideChange(state: WorkflowState, changes: Partial<WorkflowFiel
   return [isUse ? workflowUsed.draft({ workflow_id: id }) : workflowUpdated.draft({ workflow_id: id, ...set })];
 }
 
-/** @throws AppError 404 */
-export function decideDelete(state: WorkflowState): EventDraft[] {
-  return [workflowDeleted.draft({ workflow_id: existing(state).id })];
+/** @param use what uses the template, with the remedy @throws AppError 404; 409 when there is a use */
+export function decideDelete(state: WorkflowState, use?: string): EventDraft[] {
+  const { id } = existing(state);
+  if (use !== undefined) throw conflict(use, { code: 'TEMPLATE_IN_USE' });
+  return [workflowDeleted.draft({ workflow_id: id })];
 }
 
 /** @throws AppError 422 when the prompt tries to take over an agent */
@@ -70,5 +76,40 @@ export const changeWorkflow = onRecord(workflowDecider, workflowStream, (state, 
   decideChange(state, screened(changes)),
 );
 
-/** @throws AppError 404 */
-export const deleteWorkflow = onRecord(workflowDecider, workflowStream, decideDelete);
+/** Dependencies of commands that rely on which templates exist, or which are in use. */
+export interface TemplateParts {
+  readonly commands: Commands;
+  readonly locks: Locks;
+  readonly reads: Reads;
+}
+
+/**
+ * Runs work while no other caller, in any process, deletes a template of the workspace, or begins to use one in a
+ * pipeline or a run.
+ *
+ * @param work its reads show everything that earlier work has appended; its appends must depend on `lost`
+ * @throws AppError 409 `BUSY` when others take too long; what `work` throws
+ */
+export const holdingTemplates = <T>(
+  { locks, reads }: TemplateParts,
+  workspace: number,
+  work: (reads: Reads, lost: AbortSignal) => Promise<T>,
+): Promise<T> =>
+  locks.holding(`workflow templates of workspace ${workspace}`, (lost) => work(reads.at(atHead()), lost));
+
+/** @throws AppError 404; 409 `TEMPLATE_IN_USE` that names a pipeline or a run that uses the template */
+export function deleteWorkflow(parts: TemplateParts, context: CommandContext, id: number): Promise<Executed> {
+  const { workspace } = context.origin;
+  return holdingTemplates(parts, workspace, async (reads, lost) => {
+    const use = await templateUse(reads, workspace, id);
+    const decide = (state: WorkflowState) => decideDelete(state, use && inUse(use));
+    return parts.commands.execute(workflowDecider, workflowStream(workspace, id), context, decide, { unless: lost });
+  });
+}
+
+function inUse({ pipeline_id, name, run_id }: TemplateUse): string {
+  const pipeline = `pipeline ${pipeline_id} (“${name}”)`;
+  return run_id === null
+    ? `The ${pipeline} uses this template; change its steps or delete it first.`
+    : `Run ${run_id} of ${pipeline} uses this template; wait until it has ended, or cancel it.`;
+}

@@ -57,14 +57,15 @@ const remove = defineRoute({
   method: 'delete',
   path: '/api/workflows',
   summary: 'Delete a workflow template',
-  description: 'Pipelines that name it stay; their steps then show `Unknown`.',
+  description:
+    'A template that a pipeline or a run in progress uses is not deleted: 409 with the code `TEMPLATE_IN_USE`, which names one of them.',
   access: 'operator',
   rules: { agentKeys: 'admin', strict: 'allowed', past: 'none', prompts: 'none' },
   body: idBody,
-  refuses: [404],
+  refuses: [404, 409],
   responses: { 200: { description: 'Deleted', schema: successResponse } },
   async respond({ body, services, command }) {
-    await deleteWorkflow(services.commands, command, body.id);
+    await deleteWorkflow(services, command, body.id);
     return { success: true };
   },
 });

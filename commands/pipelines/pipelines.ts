@@ -1,5 +1,7 @@
 /** Pipelines: created, changed, reported as used, deleted. */
-import { notFound } from '../../shared/errors.ts';
+import { missingTemplates } from '../../queries/pipelines/pipelines.ts';
+import type { Reads } from '../../queries/reads.ts';
+import { invalid, notFound } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import {
   type PipelineFields,
@@ -10,8 +12,9 @@ import {
 } from '../../shared/events/pipelines/pipelines.ts';
 import { sent } from '../../shared/fields.ts';
 import { defineDecider, on } from '../decider.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { createRecord, onRecord } from '../record-ids.ts';
+import { holdingTemplates, type TemplateParts } from '../workflows.ts';
 
 export interface PipelineState {
   /** 0 before the pipeline is created and after it is deleted. */
@@ -43,14 +46,50 @@ export function decideChange(state: PipelineState, changes: Partial<PipelineFiel
 export const decideDelete = ({ id }: PipelineState): EventDraft[] =>
   id === 0 ? [] : [pipelineDeleted.draft({ pipeline_id: id })];
 
-/** Creates a pipeline from existing templates. */
-export const createPipeline = (commands: Commands, context: CommandContext, fields: PipelineFields) =>
-  createRecord(commands, context, ['pipeline', pipelineDecider, pipelineStream], (id) => [
-    pipelineCreated.draft({ pipeline_id: id, ...fields }),
-  ]);
+/** @throws AppError 400 that names the unknown templates */
+async function requireTemplates(reads: Reads, workspace: number, steps: PipelineFields['steps']): Promise<void> {
+  const missing = await missingTemplates(reads, workspace, [...new Set(steps.map((step) => step.template_id))]);
+  if (missing.length === 0) return;
+  const details = steps.flatMap(({ template_id }, index) =>
+    missing.includes(template_id) ? [`steps.${index}.template_id: there is no template ${template_id}`] : [],
+  );
+  throw invalid(details[0] as string, details);
+}
 
-/** Changes a pipeline, or counts one more use of it. @throws AppError 404 */
-export const changePipeline = onRecord(pipelineDecider, pipelineStream, decideChange);
+/** Creates a pipeline from existing templates. @throws AppError 400 */
+export function createPipeline(parts: TemplateParts, context: CommandContext, fields: PipelineFields) {
+  const { workspace } = context.origin;
+  return holdingTemplates(parts, workspace, async (reads, lost) => {
+    await requireTemplates(reads, workspace, fields.steps);
+    const draft = (id: number) => [pipelineCreated.draft({ pipeline_id: id, ...fields })];
+    const record = ['pipeline', pipelineDecider, pipelineStream] as const;
+    return createRecord(parts.commands, context, record, draft, { unless: lost });
+  });
+}
+
+/** Changes a pipeline, or counts one more use of it. @throws AppError 400, 404 */
+export function changePipeline(
+  parts: TemplateParts,
+  context: CommandContext,
+  id: number,
+  changes: Partial<PipelineFields>,
+): Promise<Executed> {
+  const { workspace } = context.origin;
+  const { steps } = changes;
+  const change = (unless?: AbortSignal) =>
+    parts.commands.execute(
+      pipelineDecider,
+      pipelineStream(workspace, id),
+      context,
+      (state) => decideChange(state, changes),
+      { unless },
+    );
+  if (!steps) return change();
+  return holdingTemplates(parts, workspace, async (reads, lost) => {
+    await requireTemplates(reads, workspace, steps);
+    return change(lost);
+  });
+}
 
 /** Deletes a pipeline. A policy then cancels and removes its runs. */
 export const deletePipeline = onRecord(pipelineDecider, pipelineStream, decideDelete);

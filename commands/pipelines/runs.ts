@@ -2,7 +2,8 @@
  * Runs of pipelines. The stream of a run is the state of its process: the current step, whether the agent runner has
  * accepted it, and how the earlier steps ended. `commands/policies/pipelines/runs.ts` hands the steps over.
  */
-import { invalid, notFound } from '../../shared/errors.ts';
+import { pipelineToRun } from '../../queries/pipelines/pipelines.ts';
+import { invalid, notFound, orNotFound } from '../../shared/errors.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
 import {
   type HandOver,
@@ -22,7 +23,7 @@ import type { Breach } from '../agents/prompts.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { reserveId } from '../record-ids.ts';
-import { workflowDecider, workflowStream } from '../workflows.ts';
+import { holdingTemplates, type TemplateParts, workflowDecider, workflowStream } from '../workflows.ts';
 import { pipelineExists } from './pipelines.ts';
 
 type StartedRun = EventOf<typeof pipelineRunStarted>['data'];
@@ -156,18 +157,33 @@ export function decideAttemptFailed(
   return [pipelineStepAttemptFailed.draft({ ...ofRun(state), step, attempt: state.attempts + 1, ...failure })];
 }
 
-/**
- * Starts a run.
- *
- * @returns its id, and who its first step is handed to
- * @throws AppError 400 for a pipeline without steps
- */
-export async function startRun(
+/** A run that was started, and who its first step is handed to. */
+interface BegunRun {
+  readonly id: number;
+  readonly hand_over: HandOver;
+  readonly executed: Executed;
+}
+
+/** Starts a run of a pipeline, with its templates as they are now. @throws AppError 404; 400 without steps */
+export function startRun(
+  parts: TemplateParts,
+  context: CommandContext,
+  pipelineId: number,
+  hasRunner: boolean,
+): Promise<BegunRun> {
+  const { workspace } = context.origin;
+  return holdingTemplates(parts, workspace, async (reads, lost) => {
+    const pipeline = orNotFound(await pipelineToRun(reads, workspace, pipelineId), 'Pipeline');
+    return beginRun(parts.commands, context, pipeline, { hasRunner, lost });
+  });
+}
+
+async function beginRun(
   commands: Commands,
   context: CommandContext,
   pipeline: Omit<StartedRun, 'run_id'>,
-  hasRunner: boolean,
-): Promise<{ readonly id: number; readonly hand_over: HandOver; readonly executed: Executed }> {
+  { hasRunner, lost }: { readonly hasRunner: boolean; readonly lost: AbortSignal },
+): Promise<BegunRun> {
   const { pipeline_id, steps, templates } = pipeline;
   const [first] = steps;
   if (!first) throw invalid('This pipeline has no steps; add some first.');
@@ -177,10 +193,11 @@ export async function startRun(
     hasRunner,
   );
   const id = await reserveId(commands, context, 'pipeline_run', (one) => runStream(workspace, one));
-  const executed = await commands.execute(runDecider, runStream(workspace, id), context, () => [
+  const begin = () => [
     pipelineRunStarted.draft({ run_id: id, ...pipeline }),
     pipelineStepStarted.draft({ run_id: id, pipeline_id, step: 0, hand_over: handOver }),
-  ]);
+  ];
+  const executed = await commands.execute(runDecider, runStream(workspace, id), context, begin, { unless: lost });
   return { id, hand_over: handOver, executed };
 }
 

@@ -1,4 +1,5 @@
 /** Pipelines: the list, single ones, and the data for starting a run. */
+import { sql } from 'kysely';
 import { pipelinesProjection } from '../../projections/pipelines/pipelines.ts';
 import { pipelinesTable } from '../../projections/pipelines/runs.ts';
 import {
@@ -9,7 +10,7 @@ import {
 } from '../../shared/contract/pipelines/pipelines.ts';
 import { UNKNOWN_TEMPLATE } from '../../shared/events/pipelines/runs.ts';
 import { fieldNames } from '../../shared/fields.ts';
-import { inWorkspace, type Reads } from '../reads.ts';
+import { inWorkspace, type Reads, tableOf } from '../reads.ts';
 import { recordAfter } from '../records.ts';
 import { workflowRows } from '../workflows.ts';
 
@@ -53,6 +54,31 @@ export const pipelineAfter = recordAfter('Pipeline', [pipelinesProjection, pipel
 export async function missingTemplates(reads: Reads, workspace: number, ids: readonly number[]): Promise<number[]> {
   const found = new Set((await workflowRows(reads, workspace, ids, ['id'])).map(({ id }) => id));
   return ids.filter((id) => !found.has(id));
+}
+
+/** What uses a template: a pipeline, or a run that has not ended. */
+export interface TemplateUse {
+  readonly pipeline_id: number;
+  /** Of the pipeline. */
+  readonly name: string;
+  /** Null: the pipeline itself. */
+  readonly run_id: number | null;
+}
+
+/** A pipeline that uses a template, or else a run in progress that began with it; runs of deleted pipelines end. */
+export async function templateUse(reads: Reads, workspace: number, id: number): Promise<TemplateUse | undefined> {
+  const pipelines = tableOf(reads, pipelinesProjection, 'pipelines');
+  const step = JSON.stringify([{ template_id: id }]);
+  const { rows } = await sql<TemplateUse>`
+    (SELECT id AS pipeline_id, name, NULL::bigint AS run_id FROM ${pipelines}
+      WHERE workspace_id = ${workspace} AND steps @> ${step}::jsonb ORDER BY id LIMIT 1)
+    UNION ALL
+    (SELECT p.id, p.name, r.id FROM ${pipelines} p
+        JOIN ${tableOf(reads, pipelinesProjection, 'pipeline_runs')} r
+          ON r.workspace_id = p.workspace_id AND r.pipeline_id = p.id
+      WHERE p.workspace_id = ${workspace} AND p.runs_running > 0 AND r.status = 'running' AND r.steps @> ${step}::jsonb
+      ORDER BY r.id LIMIT 1)`.execute(reads.db);
+  return rows.find(({ run_id }) => run_id === null) ?? rows[0];
 }
 
 /** A pipeline with its templates, as a run stores them. */

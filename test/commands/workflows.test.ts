@@ -35,6 +35,8 @@ describe('commands: workflows', () => {
       before.when(decideDelete).thenRefuses(404);
     }
     there.when(decideDelete).then(workflowDeleted.draft({ workflow_id: 7 }));
+    there.when(decideDelete, 'Pipeline 1 uses it.').thenRefuses(409);
+    gone.when(decideDelete, 'Pipeline 1 uses it.').thenRefuses(404);
   });
 
   it('the state keeps no text of the template in memory', () => {

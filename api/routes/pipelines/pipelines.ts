@@ -1,24 +1,11 @@
 /** Pipelines. */
 import { changePipeline, createPipeline, deletePipeline } from '../../../commands/pipelines/pipelines.ts';
-import { listPipelines, missingTemplates, pipelineAfter } from '../../../queries/pipelines/pipelines.ts';
+import { listPipelines, pipelineAfter } from '../../../queries/pipelines/pipelines.ts';
 import { idBody, successResponse } from '../../../shared/contract/common.ts';
 import * as contract from '../../../shared/contract/pipelines/pipelines.ts';
-import { invalid } from '../../../shared/errors.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
-import type { Services } from '../../services.ts';
 
-/** @throws AppError 400 that names the unknown templates */
-async function toSteps(services: Services, workspace: number, steps: contract.PipelineRecord['steps']) {
-  const ids = [...new Set(steps.map((step) => step.template_id))];
-  const missing = await missingTemplates(services.reads, workspace, ids);
-  if (missing.length > 0) {
-    const details = steps.flatMap(({ template_id }, index) =>
-      missing.includes(template_id) ? [`steps.${index}.template_id: there is no template ${template_id}`] : [],
-    );
-    throw invalid(details[0] as string, details);
-  }
-  return steps.map(({ template_id, on_failure }) => ({ template_id, on_failure }));
-}
+const toStep = ({ template_id, on_failure }: contract.PipelineRecord['steps'][number]) => ({ template_id, on_failure });
 
 const list = defineCachedRoute({
   method: 'get',
@@ -46,8 +33,8 @@ const create = defineRoute({
   async respond({ body, identity, services, command }) {
     const { workspace } = identity;
     const { name, description } = body;
-    const steps = await toSteps(services, workspace, body.steps);
-    const { id, executed } = await createPipeline(services.commands, command, { name, description, steps });
+    const steps = body.steps.map(toStep);
+    const { id, executed } = await createPipeline(services, command, { name, description, steps });
     return { pipeline: await pipelineAfter(services.records, workspace, id, executed) };
   },
 });
@@ -67,8 +54,8 @@ const change = defineRoute({
   async respond({ body, identity, services, command }) {
     const { workspace } = identity;
     const { id, name, description } = body;
-    const steps = body.steps && (await toSteps(services, workspace, body.steps));
-    const executed = await changePipeline(services.commands, command, id, { name, description, steps });
+    const steps = body.steps?.map(toStep);
+    const executed = await changePipeline(services, command, id, { name, description, steps });
     return { pipeline: await pipelineAfter(services.records, workspace, id, executed) };
   },
 });

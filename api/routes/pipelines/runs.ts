@@ -1,6 +1,5 @@
 /** Runs of pipelines: start, advance, cancel, show. */
 import { advanceRun, cancelRun, startRun } from '../../../commands/pipelines/runs.ts';
-import { pipelineToRun } from '../../../queries/pipelines/pipelines.ts';
 import { listRuns, runAfter, runRecord } from '../../../queries/pipelines/runs.ts';
 import { type Executed, latest } from '../../../queries/records.ts';
 import * as contract from '../../../shared/contract/pipelines/runs.ts';
@@ -111,8 +110,7 @@ const act = defineRoute({
       const { run, spawn } = await afterHandOver(services, workspace, id, { ...started, executed });
       return { status: 200, body: responseOf(run, { current_step: run.current_step, spawn }) };
     }
-    const pipeline = orNotFound(await pipelineToRun(services.reads, workspace, body.pipeline_id as number), 'Pipeline');
-    const { id, hand_over, executed } = await startRun(commands, command, pipeline, hasRunner);
+    const { id, hand_over, executed } = await startRun(services, command, body.pipeline_id as number, hasRunner);
     const { run, spawn } = await afterHandOver(services, workspace, id, { step: 0, hand_over, executed });
     const { pipeline_id, current_step } = run;
     return { status: 201, body: responseOf(run, { pipeline_id, current_step, spawn }) };

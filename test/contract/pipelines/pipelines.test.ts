@@ -54,13 +54,48 @@ describe('pipelines', () => {
       expect(activity.entity).to.deep.equal({ type: 'pipeline', id, name: 'Survey' });
     });
 
-    it('shows the current names of its templates, and Unknown for a deleted one', async () => {
-      const [kept, gone] = [await world.template(), await world.template()];
-      const { id } = await world.pipeline([kept, gone]);
-      await world.ask('PUT', '/api/workflows', { id: kept, name: 'Renamed' });
-      await world.ask('DELETE', '/api/workflows', { id: gone });
+    it('shows the current names of its templates', async () => {
+      const [one, two] = [await world.template('one', { name: 'One' }), await world.template()];
+      const { id } = await world.pipeline([one, two]);
+      await world.ask('PUT', '/api/workflows', { id: two, name: 'Renamed' });
       const { steps } = await world.listed(id);
-      expect(steps.map((step: { template_name: string }) => step.template_name)).to.deep.equal(['Renamed', 'Unknown']);
+      expect(steps.map((step: { template_name: string }) => step.template_name)).to.deep.equal(['One', 'Renamed']);
+    });
+
+    it('keeps its templates: one that is in use cannot be deleted', async () => {
+      const [one, two] = [await world.template(), await world.template()];
+      const { id, name } = await world.pipeline([one, two]);
+      const { body, status } = await world.remove(two);
+      expect({ status, ...body }).to.deep.include({
+        status: 409,
+        code: 'TEMPLATE_IN_USE',
+        error: `The pipeline ${id} (“${name}”) uses this template; change its steps or delete it first.`,
+      });
+      // Another workspace has no such template, whatever uses it here.
+      const other = await world.world.makeSession({ username: 'neighbour', role: 'operator', workspace: 6, tenant: 6 });
+      expect((await world.ask('DELETE', '/api/workflows', { id: two }, other)).status).to.equal(404);
+      await world.ask('PUT', PATH, { id, steps: [{ template_id: one }, { template_id: one }] });
+      expect((await world.remove(two)).status).to.equal(200);
+      await world.ask('DELETE', PATH, { id });
+      expect((await world.remove(one)).status).to.equal(200);
+    });
+
+    it('never begins with a template that is deleted at the same time', async () => {
+      const steps = (id: number) => [{ template_id: id }, { template_id: id }];
+      const spare = await world.template();
+      const { id: changed } = await world.pipeline([spare, spare]);
+      for (let n = 0; n < 8; n++) {
+        const template = await world.template();
+        const [created, moved, removed] = await Promise.all([
+          world.ask('POST', PATH, { name: world.fresh('pipeline'), steps: steps(template) }),
+          world.ask('PUT', PATH, { id: changed, steps: steps(template) }),
+          world.remove(template),
+        ]);
+        const uses = [created.status === 201, moved.status === 200];
+        expect(removed.status, `${uses}`).to.equal(uses.includes(true) ? 409 : 200);
+        const left = (await world.ask('GET', '/api/workflows?limit=200')).body.templates;
+        expect(left.some((one: { id: number }) => one.id === template)).to.equal(removed.status === 409);
+      }
     });
 
     it('is rejected without a name, without two steps, or with unknown templates', async () => {

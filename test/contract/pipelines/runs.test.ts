@@ -273,23 +273,35 @@ describe('runs of pipelines', () => {
     }
   });
 
-  it('does not send a step without its template to the runner', async () => {
-    const [kept, gone] = [await world.template(), await world.template()];
-    const { id: pipeline } = await world.pipeline([kept, gone]);
-    const early = (await world.start(pipeline)).body.run;
-    await world.ask('DELETE', '/api/workflows', { id: gone });
-    const next = (await world.advance(early.id)).body.run;
-    expect(next).to.deep.include({ status: 'running', current_step: 1, spawn: null });
-    expect(next.steps_snapshot[1].template_name, 'as it was when the run started').not.to.equal('Unknown');
-    expect(next.steps_snapshot[1].error).to.include('no longer exists');
-
-    await world.ask('DELETE', '/api/workflows', { id: kept });
+  it('keeps its templates until it has ended, also those that its pipeline no longer has', async () => {
+    const [one, two] = [await world.template(), await world.template()];
+    const { id: pipeline, name } = await world.pipeline([one, two]);
     const { run } = (await world.start(pipeline)).body;
-    expect(run).to.deep.include({ status: 'running', spawn: null });
-    expect(run.steps_snapshot.map((step: StepState) => step.template_name)).to.deep.equal(['Unknown', 'Unknown']);
-    expect((await world.advance(run.id)).body.run.spawn).to.equal(null);
+    await world.ask('PUT', '/api/pipelines', { id: pipeline, steps: [{ template_id: one }, { template_id: one }] });
+    const { status, body } = await world.remove(two);
+    expect({ status, ...body }).to.deep.include({
+      status: 409,
+      code: 'TEMPLATE_IN_USE',
+      error: `Run ${run.id} of pipeline ${pipeline} (“${name}”) uses this template; wait until it has ended, or cancel it.`,
+    });
+    expect((await world.advance(run.id)).body.run).to.deep.include({ status: 'running', current_step: 1 });
     expect((await world.advance(run.id)).body.run.status).to.equal('completed');
-    expect(runner.requests.filter(({ body }) => body.run_id === run.id)).to.deep.equal([]);
+    expect((await world.remove(two)).status).to.equal(200);
+  });
+
+  it('starts with no template that is deleted at the same time', async () => {
+    const spare = await world.template();
+    const without = [{ template_id: spare }, { template_id: spare }];
+    for (let n = 0; n < 8; n++) {
+      const template = await world.template();
+      const { id: pipeline } = await world.pipeline([template, template]);
+      const changed = world.ask('PUT', '/api/pipelines', { id: pipeline, steps: without });
+      const [started, removed] = await Promise.all([world.start(pipeline), changed.then(() => world.remove(template))]);
+      const { run } = started.body;
+      const uses = run.steps_snapshot.some((step: StepState) => step.template_id === template);
+      expect(removed.status, `run ${run.id}`).to.equal(uses ? 409 : 200);
+      await world.cancel(run.id);
+    }
   });
 
   it('keeps the prompts and steps with which it started', async () => {

@@ -14,7 +14,13 @@ import type { Decider } from '../../../commands/decider.ts';
 import type { Replayable } from '../../../commands/replayable.ts';
 import { replayables } from '../../../commands/replays.ts';
 import { foldOne, snapshotKind } from '../../../commands/states.ts';
-import { changeWorkflow, createWorkflow, deleteWorkflow } from '../../../commands/workflows.ts';
+import {
+  changeWorkflow,
+  createWorkflow,
+  decideDelete as decideDeleteWorkflow,
+  workflowDecider,
+  workflowStream,
+} from '../../../commands/workflows.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { createSnapshots } from '../../../infra/stores/snapshots.ts';
 import { type DecisionOptions, replayDecider } from '../../../infra/tools/replay-deciders.ts';
@@ -81,7 +87,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       const { id } = await createWorkflow(view.commands, { origin: testOrigin }, fields);
       await changeWorkflow(view.commands, { origin: testOrigin }, id, { name: 'v', tags: ['a'] });
       await changeWorkflow(view.commands, { origin: testOrigin }, id, {});
-      await deleteWorkflow(view.commands, { origin: testOrigin }, id);
+      await decide(workflowDecider, workflowStream(1, id), (state) => decideDeleteWorkflow(state));
       await decide(settingsDecider, SETTINGS_STREAM, (state) => decideSettings(state, [{ name: 'a', value: '1' }]));
       await decide(settingsDecider, SETTINGS_STREAM, (state) => decideReset(state, 'a'));
     });

@@ -43,6 +43,8 @@ export async function startPipelinesWorld(env: Record<string, string> = {}) {
     advance: (id: number, more: object = {}) => act({ action: 'advance', run_id: id, ...more }, 200),
     cancel: (id: number) => act({ action: 'cancel', run_id: id }, 200),
     run,
+    /** Deletes a template. */
+    remove: (id: number) => world.ask('DELETE', '/api/workflows', { id }),
     /** The run once this is so. */
     runWhen: (id: number, what: string, holds: (found: Reply['body']) => boolean): Promise<Reply['body']> =>
       until(what, async () => {
