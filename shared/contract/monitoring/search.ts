@@ -15,14 +15,20 @@ const TYPES: ReadonlyMap<string, readonly ResultType[]> = new Map<string, readon
   ]),
 ]);
 
+/** One character that may be a word: a letter of a script without letter case, such as Han, or an emoji. */
+const WORD = /^[\p{Lo}\p{Extended_Pictographic}]$/u;
+
 export const searchQuery = z.object({
   q: z
     .string({ error: 'is required' })
     .trim()
-    .min(2, 'must have at least 2 characters')
+    .min(1, 'is required')
     .max(500, 'must have at most 500 characters')
+    .refine((text) => text.length > 1 || WORD.test(text), 'must have at least 2 characters')
     .refine(isStorable, UNSTORABLE_TEXT)
-    .describe('the text to look for, regardless of case; no character has a special meaning'),
+    .describe(
+      'the text to look for, regardless of case; at least 2 characters, or one of a script without letter case (Han, Kana) or an emoji; no character has a special meaning',
+    ),
   type: z
     .string()
     .optional()

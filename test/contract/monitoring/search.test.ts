@@ -182,6 +182,14 @@ describe('GET /api/search', () => {
     expect((await search('q=quokka&type=agent', key)).count).to.equal(2);
   });
 
+  it('finds one character that may be a word', async () => {
+    const ids = [await makeTask(base, { title: '修 the door' }), await makeTask(base, { title: 'Lock it 🔒' })];
+    for (const [n, text] of ['修', '🔒'].entries()) {
+      const { results } = await search(`q=${encodeURIComponent(text)}&type=task`);
+      expect(results.map(({ id }) => id)).to.deep.equal([ids[n]]);
+    }
+  });
+
   it('rejects queries that are too short, too long or malformed', async () => {
     for (const query of ['', 'q=', 'q=a', 'q=%20a%20', `q=${'a'.repeat(501)}`, 'q=ab%00', 'q=ab&q=cd']) {
       const { status, body } = await call(base, 'GET', `/api/search?${query}`);
