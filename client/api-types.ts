@@ -1202,7 +1202,7 @@ export interface Api {
         readonly status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';
         readonly current_step?: number;
         readonly steps_snapshot: readonly PipelineStepState[];
-        readonly spawn?: PipelineSpawn | null;
+        readonly spawn?: PipelineSpawn;
       };
       readonly run_id: number;
       readonly status: 'pending' | 'running' | 'completed' | 'failed' | 'cancelled';

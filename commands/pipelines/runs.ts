@@ -23,7 +23,7 @@ import type { Breach } from '../agents/prompts.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { reserveId } from '../record-ids.ts';
-import { holdingTemplates, type TemplateParts, workflowDecider, workflowStream } from '../workflows.ts';
+import { holdingTemplates, type TemplateParts } from '../workflows.ts';
 import { pipelineExists } from './pipelines.ts';
 
 type StartedRun = EventOf<typeof pipelineRunStarted>['data'];
@@ -184,14 +184,10 @@ async function beginRun(
   pipeline: Omit<StartedRun, 'run_id'>,
   { hasRunner, lost }: { readonly hasRunner: boolean; readonly lost: AbortSignal },
 ): Promise<BegunRun> {
-  const { pipeline_id, steps, templates } = pipeline;
-  const [first] = steps;
-  if (!first) throw invalid('This pipeline has no steps; add some first.');
+  const { pipeline_id, steps } = pipeline;
+  if (steps.length === 0) throw invalid('This pipeline has no steps; add some first.');
   const { workspace } = context.origin;
-  const handOver = handOverOf(
-    templates.some(({ template_id: templateId }) => templateId === first.template_id),
-    hasRunner,
-  );
+  const handOver = handOverOf(hasRunner);
   const id = await reserveId(commands, context, 'pipeline_run', (one) => runStream(workspace, one));
   const begin = () => [
     pipelineRunStarted.draft({ run_id: id, ...pipeline }),
@@ -201,23 +197,7 @@ async function beginRun(
   return { id, hand_over: handOver, executed };
 }
 
-const handOverOf = (hasTemplate: boolean, hasRunner: boolean): HandOver =>
-  hasTemplate ? (hasRunner ? 'runner' : 'no_runner') : 'no_template';
-
-/** Who the step after this one would be handed to. */
-export async function nextHandOver(
-  commands: Commands,
-  workspace: number,
-  { steps }: RunState,
-  step: number,
-  hasRunner: boolean,
-): Promise<HandOver> {
-  const next = steps[step + 1];
-  // There is no such step, so it is not handed over.
-  if (!next) return 'no_template';
-  const { state } = await commands.load(workflowDecider, workflowStream(workspace, next.template_id));
-  return handOverOf(state.id !== 0, hasRunner);
-}
+const handOverOf = (hasRunner: boolean): HandOver => (hasRunner ? 'runner' : 'no_runner');
 
 /** A run whose pipeline still exists. @throws AppError 404 */
 async function loadRun(commands: Commands, workspace: number, id: number): Promise<RunState> {
@@ -250,9 +230,8 @@ export async function advanceRun(
   const { workspace } = context.origin;
   const state = running(await loadRun(commands, workspace, id));
   const step = end.step ?? state.current;
-  const next = await nextHandOver(commands, workspace, state, step, hasRunner);
   const executed = await commands.execute(runDecider, runStream(workspace, id), context, (now) =>
-    decideAdvance(now, { ...end, step }, next),
+    decideAdvance(now, { ...end, step }, handOverOf(hasRunner)),
   );
   const started = executed.events.find(({ type }) => type === pipelineStepStarted.type) as
     | EventOf<typeof pipelineStepStarted>

@@ -41,11 +41,7 @@ async function afterHandOver(
   }
 }
 
-function spawnOf(
-  { spawn_id, output, last_error, retrying }: contract.StepState,
-  handOver: HandOver,
-): contract.Spawn | null {
-  if (handOver === 'no_template') return null;
+function spawnOf({ spawn_id, output, last_error, retrying }: contract.StepState, handOver: HandOver): contract.Spawn {
   if (spawn_id !== null) return { success: true, stdout: output ?? '' };
   const error = handOver === 'runner' ? last_error : HAND_OVER_FAULTS[handOver];
   if (error !== null) return { success: false, error, ...(retrying && { pending: true }) };

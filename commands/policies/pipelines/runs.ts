@@ -28,7 +28,6 @@ import {
   decideRemove,
   decideSpawned,
   isWaiting,
-  nextHandOver,
   runDecider,
   runStream,
 } from '../../pipelines/runs.ts';
@@ -142,9 +141,8 @@ async function handOver(parts: PipelineWork, payload: StepPayload, job: JobRun):
     return;
   }
   const spawnId = `pipeline-${run}-step-${step}-${now()}`;
-  const next = await nextHandOver(commands, workspace, state, step, true);
   await commands.execute(runDecider, stream, context, (current) =>
-    decideSpawned(current, { step, spawn_id: spawnId, response }, next),
+    decideSpawned(current, { step, spawn_id: spawnId, response }, 'runner'),
   );
 }
 

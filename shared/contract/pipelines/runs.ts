@@ -100,7 +100,7 @@ export const runResponse = z.object({
     status,
     current_step: z.int().optional().describe('while it runs'),
     steps_snapshot: z.array(stepStateSchema),
-    spawn: spawnSchema.nullable().optional().describe('of the step that was started; null: its template is gone'),
+    spawn: spawnSchema.optional().describe('of the step that was started'),
   }),
   run_id: z.int().describe('the same as run.id'),
   status: status.describe('the same as run.status'),

@@ -12,14 +12,13 @@ const ofRun = z.object({ run_id, pipeline_id: pipelineId });
 const ofStep = ofRun.extend({ step });
 
 /** Where a step is handed to, or why it is not handed over. */
-export const HAND_OVERS = ['runner', 'no_runner', 'no_template'] as const;
+export const HAND_OVERS = ['runner', 'no_runner'] as const;
 export type HandOver = (typeof HAND_OVERS)[number];
 
 /** The error of a step that was not handed to a runner. */
 export const HAND_OVER_FAULTS: Readonly<Record<HandOver, string | null>> = {
   runner: null,
   no_runner: 'No agent runner is configured (RUNNER_URL); advance the run when the step is done.',
-  no_template: 'The template of this step no longer exists; advance the run when the step is done.',
 };
 
 /** The name of a template that does not exist. */
@@ -41,7 +40,7 @@ export const pipelineRunStarted = defineEvent({
     steps: z.array(
       z.object({ template_id: z.int().positive(), template_name: z.string(), on_failure: z.enum(ON_FAILURE) }),
     ),
-    /** Each template of the steps once; templates that did not exist are missing. */
+    /** Each template of the steps once. */
     templates: z.array(
       z.object({
         template_id: z.int().positive(),

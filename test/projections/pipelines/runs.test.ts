@@ -110,10 +110,10 @@ describe('projection: pipeline runs', () => {
   });
 
   it('a step without a runner gives the reason', () => {
-    const next = pipelineStepStarted.draft({ ...run, step: 1, hand_over: 'no_template' });
+    const next = pipelineStepStarted.draft({ ...run, step: 1, hand_over: 'no_runner' });
     expect(runAfter(next)).to.deep.include({ current_step: 1 });
     expect(stepsAfter(next)[1]).to.deep.include({ status: 'running', started_at: at(4) });
-    expect(stepsAfter(next)[1]?.error).to.include('no longer exists');
+    expect(stepsAfter(next)[1]?.error).to.include('No agent runner');
   });
 
   it('a finished step keeps the earlier error, unless it has an error of its own', () => {
