@@ -183,7 +183,12 @@ async function attacked(env: Record<string, string>): Promise<void> {
   const directory = await dataDirectory();
   try {
     const seeding = await startProcess(directory, env);
-    const filled = await fill(seeding).finally(() => seeding.stop());
+    let filled: Awaited<ReturnType<typeof fill>>;
+    try {
+      filled = await fill(seeding);
+    } finally {
+      await seeding.stop();
+    }
     for (const name of Object.keys(filled.attacks)) {
       // Other tests run at the same time and take the processor away; three attempts in a row do not fail for that reason.
       const slow: string[] = [];

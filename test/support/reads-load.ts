@@ -111,4 +111,11 @@ async function main({ url, key, reads, connections }: Options): Promise<void> {
   process.disconnect();
 }
 
-if (process.argv[1] === MODULE) process.once('message', (options: Options) => main(options));
+if (process.argv[1] === MODULE) {
+  process.once('message', (options: Options) => {
+    main(options).catch((error: unknown) => {
+      console.error(error);
+      process.exit(1);
+    });
+  });
+}
