@@ -1,5 +1,5 @@
 /**
- * Failures of a store: which ones they are, and what an operator and a caller should do. Nobody's request is at fault,
+ * Failures of a store: which ones they are, and what an operator and a caller should do. No request is at fault,
  * so responses are 503, and followers of the log repeat the work instead of reporting an event as unusable.
  *
  * Classified by SQLSTATE (https://www.postgresql.org/docs/current/errcodes-appendix.html), by the system's error code,

@@ -228,7 +228,7 @@ describe('A name that comes to another owner', function () {
     }
     const { notifications } = bodyOf(await ask('GET', PATH('senior')));
     expect(notifications.map(({ type }: { type: string }) => type)).to.include.members(['comment', 'status_change']);
-    // Whoever follows the task anew is notified again.
+    // A new follower of the task is notified again.
     bodyOf(await ask('PUT', `/api/tasks/${open}`, { assigned_to: 'pupil' }));
     bodyOf(await ask('POST', `/api/tasks/${open}/comments`, { content: 'for you' }), 201);
     const again = bodyOf(await ask('GET', PATH('pupil'), undefined, heirs)).notifications;

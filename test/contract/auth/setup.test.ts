@@ -116,7 +116,7 @@ describe('contract: first-run setup and trusted proxies', function () {
       });
     });
 
-    it('names nobody by a name that looks like that of an agent', async () => {
+    it('refuses a name that looks like that of an agent', async () => {
       const agent = { as: world.adminKey, body: { name: 'courier', role: 'x' } };
       expect((await world.ask('POST', '/api/agents', agent)).status).to.equal(201);
       for (const name of ['courier', 'Courier', 'c0urier', 'aegis', 'coordinator'])
