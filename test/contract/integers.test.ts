@@ -25,7 +25,7 @@ const INT4 = 2 ** 31 - 1;
 
 /** What a column of the type bigint or double holds: ids, times, and counts of tokens. */
 const ID = /(^|_)ids?$|Ids?$/;
-const TIME = /(^|_)(since|until|before|at|deadline|due_date|last_seen)$|^olderThan$/;
+const TIME = /(^|_)(since|until|before|at|deadline|due_date|last_seen)$|^(olderThan|timestamp)$/;
 const COUNT = /^(input|output)(_t|T)okens$|^cache(Read|Write)Tokens$|^(user|assistant)_messages$|^tool_uses$/;
 /** Positions of the log, and sizes of the tree over it. */
 const POSITION = /^(after|size|from|to)$/;

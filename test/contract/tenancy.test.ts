@@ -84,6 +84,10 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
   'DELETE /api/backup': () => [{ name: 'mc-backup-2020-01-01_00-00-00.db' }],
   'PUT /api/exec-approvals': ({ name }) => [{ agents: { [name]: [{ pattern: name }] } }],
   'PATCH /api/chat/session-prefs': ({ name }) => [{ key: `local:${name}`, name }],
+  // A guessed `timestamp` is too old.
+  'POST /api/tokens/batch': ({ name }) => [
+    { reports: [{ model: name, sessionId: name, inputTokens: 1, outputTokens: 1 }] },
+  ],
   'POST /api/pipelines': ({ number, name }) => [
     { name, steps: [{ template_id: number }, { template_id: number, on_failure: 'continue' }] },
   ],
@@ -261,6 +265,8 @@ describe('contract: tenancy', function () {
     const slug = `${party.users ?? names}-lab-${round}`;
     await done('POST', '/api/workspaces', { name: `${names}-lab-${round}`, slug, brand: texts });
     const { template } = await done('POST', '/api/workflows', { name: texts, task_prompt: texts, tags: [texts] });
+    // One that no pipeline uses can be deleted.
+    await done('POST', '/api/workflows', { name: `${texts}-spare`, task_prompt: texts, tags: [texts] });
     const steps = [{ template_id: template.id }, { template_id: template.id }];
     const { pipeline } = await done('POST', '/api/pipelines', { name: texts, steps });
     await done('POST', '/api/pipelines/run', { action: 'start', pipeline_id: pipeline.id });
