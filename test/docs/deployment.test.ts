@@ -208,16 +208,11 @@ describe('deployment.md: nginx with TLS and a path', function () {
         await shown.goto(`${url}/docs`);
         await shown.click('.opblock-summary-control', 'GET');
         await shown.until("document.querySelector('.opblock.is-open')");
-        // Swagger UI ignores the button until it has resolved the operation, and each call replaces the one before.
-        const press =
-          "Date.now() - (globalThis.pressedAt ?? 0) > 4_000 && void ((globalThis.pressedAt = Date.now()), document.querySelector('.opblock.is-open button.execute')?.click())";
-        await shown.until(`document.querySelector('.opblock.is-open .request-url') ?? (${press})`);
-        expect(await shown.ask("document.querySelector('.opblock.is-open .request-url').innerText")).to.match(
-          new RegExp(`\\s${url}/api/`),
-        );
-        await shown.until(
-          "/^[1-5]\\d\\d/.test(document.querySelector('#reference .opblock.is-open .live-responses-table tr.response .response-col_status')?.innerText.trim())",
-        );
+        // The address to which Swagger UI sends calls.
+        await shown.until("document.querySelector('.servers select')?.value");
+        expect(await shown.ask("document.querySelector('.servers select').value")).to.equal(url);
+        const health = "fetch(document.querySelector('.servers select').value + '/api/health')";
+        expect(await shown.ask(`${health}.then(({ status }) => status)`)).to.equal(200);
         expect(shown.faults).to.deep.equal([]);
       } finally {
         await nginx.stop();
