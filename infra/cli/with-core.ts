@@ -1,6 +1,8 @@
 /** Opens the stores for a command, projects events if no service does, and closes the stores. */
 import { resolve } from 'node:path';
 import { projections } from '../../projections/index.ts';
+import { schemaOf } from '../../projections/projection.ts';
+import { BEGINNING, type Position } from '../../shared/ports/event-log.ts';
 import { type Config, readConfig } from '../config.ts';
 import { type Core, openCore } from '../core.ts';
 import { systemContext } from '../credentials/first-start.ts';
@@ -30,9 +32,13 @@ export async function withCore<T>(
   );
   const core = await openCore(config, log, { attach: true, asIs: options.asIs ?? false });
   try {
-    const { database, positions } = core;
+    const { database, positions, following } = core;
     if (!options.project) return await work(core);
     if (database.kind === 'server' || database.attached) positions.watch();
+    // With the events since the lowest checkpoint, reads wait only for events that concern their read models. The
+    // service stores the checkpoints of other read models seconds later.
+    if (database.attached)
+      await following.reader.started(AbortSignal.timeout(config.startTimeoutMs), await lowestCheckpoint(core));
     const projector = database.attached ? undefined : startProjector(projections, core);
     try {
       const before = await core.eventLog.head();
@@ -46,6 +52,16 @@ export async function withCore<T>(
   } finally {
     await core.close();
   }
+}
+
+/** The lowest checkpoint of the read models that are not stuck. */
+async function lowestCheckpoint({ database }: Core): Promise<Position> {
+  const { rows } = await database.pool.query(
+    `SELECT coalesce(min(position), $2::bigint) AS position FROM service.checkpoints
+     WHERE schema_name = ANY($1::text[]) AND stuck_at IS NULL`,
+    [projections.map(schemaOf), BEGINNING],
+  );
+  return rows[0].position;
 }
 
 /** Waits until the running service shows what was appended after a position. */

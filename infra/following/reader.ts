@@ -64,9 +64,13 @@ export class LogReader {
     return this.#position ?? BEGINNING;
   }
 
-  /** Resolves when the reader follows the log, or when the signal aborts. The first call starts the reader. */
-  async started(signal: AbortSignal): Promise<void> {
-    this.#running ??= this.#run();
+  /**
+   * Resolves when the reader follows the log, or when the signal aborts. The first call starts the reader.
+   *
+   * @param from where it begins; default: the head of the log
+   */
+  async started(signal: AbortSignal, from?: Position): Promise<void> {
+    this.#running ??= this.#run(from);
     if (this.#position !== undefined || signal.aborted || this.#closing.signal.aborted) return;
     await new Promise<void>((resolve) => {
       const done = () => {
@@ -107,13 +111,15 @@ export class LogReader {
     });
   }
 
-  async #run(): Promise<void> {
+  async #run(from: Position | undefined): Promise<void> {
+    let begin = from;
     const { signal } = this.#closing;
     const backOff = createBackOff(BACK_OFF);
     const outage = createOutage(this.#logger, 'the log cannot be read; trying again', 'the log can be read again');
     while (!signal.aborted) {
       try {
-        this.#position ??= await this.#log.head();
+        this.#position ??= begin ?? (await this.#log.head());
+        begin = undefined;
         const after = this.#position;
         this.#held = [];
         for (const watcher of this.#watchers) watcher(after, []);
