@@ -260,6 +260,7 @@ export interface Api {
         readonly tasks_completed: number;
         readonly tasks_total: number;
         readonly activity_count: number;
+        readonly heartbeats: number;
         readonly error_count: number;
         readonly error_rate_percent: number;
       };
@@ -389,6 +390,7 @@ export interface Api {
       };
       readonly audit?: {
         readonly total_activities: number;
+        readonly heartbeats: number;
         readonly by_type: Readonly<Record<string, number>>;
         readonly activities: readonly {
           readonly id: number;

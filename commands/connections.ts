@@ -66,12 +66,13 @@ export function decideDisconnect(state: AgentState, connectionId: string): Event
  * Ends a connection without recent heartbeats. Its agent goes offline, unless it showed another sign of life.
  *
  * @param since Unix ms
+ * @param beatAt the agent's last heartbeat according to its lease, Unix ms
  */
-export function decideStale(state: AgentState, since: number): EventDraft[] {
+export function decideStale(state: AgentState, since: number, beatAt = 0): EventDraft[] {
   const { connection } = state;
   if (!state.registered || state.deleted || !connection || connection.seenAt >= since) return [];
   const closed = connectionClosed.draft({ ...existing(state), connection_id: connection.id, cause: 'stale' });
-  return [closed, ...(state.aliveAt < since ? decideStatus(state, 'offline', 'sweep') : [])];
+  return [closed, ...(Math.max(state.aliveAt, beatAt) < since ? decideStatus(state, 'offline', 'sweep') : [])];
 }
 
 /** Registration of the agent for a tool that connects under a new name. */

@@ -49,6 +49,7 @@ import { createReads } from './read-models/reads.ts';
 import { RowCaches } from './read-models/row-cache.ts';
 import { unindexedTexts } from './read-models/tables.ts';
 import { createPause, type OpenPause } from './stores/admin/pause.ts';
+import { createLeases, type OpenLeases } from './stores/agents/leases.ts';
 import { createCounters } from './stores/counters.ts';
 import { createSnapshots } from './stores/snapshots.ts';
 
@@ -61,6 +62,7 @@ export interface Core {
   readonly eventLog: EventLog;
   readonly store: EventStore;
   readonly counters: Counters;
+  readonly leases: OpenLeases;
   readonly credentials: ReturnType<typeof createCredentials>;
   readonly personKeys: ReturnType<typeof createPersonKeys>;
   readonly personRecords: PersonRecords;
@@ -125,7 +127,10 @@ export async function openCore(
     const { visibleTimeoutMs } = config;
     const head = headOf(eventLog, { database, config });
     const changes = createChangeTracker();
-    const own = isAlone(database) ? { changed: changes.last, credentials: () => credentials.changes() } : undefined;
+    const leases = createLeases(database.pool);
+    const own = isAlone(database)
+      ? { changed: changes.last, leases: leases.moves, credentials: () => credentials.changes() }
+      : undefined;
     const positions = new Positions({ database, projections, log, visibleTimeoutMs, head, own });
     // Processes that share a database look up the current identity of credentials in it, not in the log.
     const beforeAcknowledged = ({ events, position }: Executed) =>
@@ -151,6 +156,7 @@ export async function openCore(
       eventLog,
       store,
       counters,
+      leases,
       credentials,
       personKeys,
       personRecords: createPersonRecords({ database, store, keys: personKeys }),

@@ -14,6 +14,7 @@ import { createGatewaySessions } from '../commands/admin/gateway-sessions.ts';
 import { createRecentCounts } from '../commands/limits.ts';
 import { createTaskQueue } from '../commands/tasks/queue.ts';
 import { projections } from '../projections/index.ts';
+import { eachIsEvent } from '../queries/agents/leases.ts';
 import { createBacktests } from '../queries/alerts/backtests.ts';
 import { peopleDirectory } from '../queries/auth/people.ts';
 import { createDisplayNames } from '../queries/names.ts';
@@ -171,6 +172,8 @@ export async function startService(
         readModels: positions,
         credentials,
         freshness,
+        leases: core.leases,
+        eachIsEvent: eachIsEvent(reads, freshness, config),
         queue: createTaskQueue({ commands, reads: taskQueueReads(reads), locks: core.locks }),
         logs,
         logIndex: createLogIndex({

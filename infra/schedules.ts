@@ -2,6 +2,7 @@
 import { backupSchedule } from '../commands/schedules/admin/backup.ts';
 import { cleanupSchedule } from '../commands/schedules/admin/cleanup.ts';
 import { cronSchedule } from '../commands/schedules/admin/cron.ts';
+import { heartbeatSummarySchedule } from '../commands/schedules/agents/leases.ts';
 import { livenessSchedule } from '../commands/schedules/agents/liveness.ts';
 import { agentReferencesSchedule } from '../commands/schedules/agents/references.ts';
 import { alertsSchedule } from '../commands/schedules/alerts/evaluations.ts';
@@ -40,7 +41,7 @@ import { createBackups } from './tools/backup.ts';
 
 type Parts = Pick<
   Core,
-  'commands' | 'reads' | 'config' | 'database' | 'eventLog' | 'positions' | 'locks' | 'log' | 'pause'
+  'commands' | 'leases' | 'reads' | 'config' | 'database' | 'eventLog' | 'positions' | 'locks' | 'log' | 'pause'
 >;
 
 /**
@@ -58,7 +59,7 @@ export function schedulesOf(
 }
 
 function allSchedules(parts: Parts, now: () => number, retry: () => Promise<number>): readonly Schedule[] {
-  const { commands, reads, config, database, eventLog, positions, locks, log } = parts;
+  const { commands, leases, reads, config, database, eventLog, positions, locks, log } = parts;
   const setting: Setting = async (name) => (await settingValues(reads, config, [name]))[name];
   const startedAt = now();
   const projects = projectDirectory(reads);
@@ -72,9 +73,18 @@ function allSchedules(parts: Parts, now: () => number, retry: () => Promise<numb
   };
   const index = createLogIndex({ database, eventLog, timeoutMs: config.visibleTimeoutMs });
   const schedules: readonly Schedule[] = [
-    livenessSchedule({ commands, silentAgents: (since) => silentAgents(reads, since), setting, startedAt, now }),
+    heartbeatSummarySchedule({ commands, leases, readModels: positions }),
+    livenessSchedule({
+      commands,
+      leases,
+      silentAgents: (since) => silentAgents(reads, since),
+      setting,
+      startedAt,
+      now,
+    }),
     connectionsSchedule({
       commands,
+      leases,
       startedAt,
       now,
       timeoutMinutes: config.connectionTimeoutMinutes,
@@ -84,11 +94,12 @@ function allSchedules(parts: Parts, now: () => number, retry: () => Promise<numb
     cleanupSchedule({
       commands,
       setting,
+      historyDays: config.retainHistoryDays,
       now,
       reads,
     }),
     projectDeletionsSchedule({ commands, readModels: positions, projects, projectTasks: projectTasks(reads) }),
-    workspaceRemovalsSchedule({ commands, reads, admins: adminsIn(reads) }),
+    workspaceRemovalsSchedule({ commands, leases, reads, admins: adminsIn(reads) }),
     agentReferencesSchedule({ commands, reads }),
     staleTasksSchedule({
       commands,

@@ -1,8 +1,10 @@
 /** Connections of command-line tools, past and present. Those of a deleted agent stay, and are not shown. */
+import { heartbeatsReceived } from '../shared/events/agents/heartbeat.ts';
 import { connectionClosed, connectionOpened, connectionSeen } from '../shared/events/connections.ts';
+import type { EventOf } from '../shared/events/define.ts';
 import type { Metadata } from '../shared/events/metadata.ts';
 import { seconds } from '../shared/time.ts';
-import { type Change, defineProjection, defineTable, insert, on, type RowOf, set } from './projection.ts';
+import { type Change, defineProjection, defineTable, insert, on, type RowOf, set, update } from './projection.ts';
 
 export const connectionsTable = defineTable(
   'connections',
@@ -31,10 +33,15 @@ type Connection = RowOf<(typeof connectionsTable)['columns']>;
 const connection = (meta: Metadata, connection_id: string, columns: Partial<Connection>): Change =>
   set(connectionsTable, { workspace_id: meta.workspace, connection_id }, meta, columns);
 
+const connectionsIn = (data: unknown) => (data as EventOf<typeof heartbeatsReceived>['data']).connections;
+
 export const connectionsProjection = defineProjection({
   name: 'connections',
   version: 1,
   tables: [connectionsTable],
+  // Few agents have a connection.
+  wants: ({ type, data }) => type !== heartbeatsReceived.type || connectionsIn(data).length > 0,
+  weigh: ({ type, data }) => (type === heartbeatsReceived.type ? connectionsIn(data).length : 1),
   handlers: [
     on(connectionOpened, ({ data: { name: _, already_online: __, replaces, ...fields }, meta }) => [
       insert(connectionsTable, {
@@ -51,6 +58,13 @@ export const connectionsProjection = defineProjection({
     on(connectionSeen, ({ data, meta }) => [
       connection(meta, data.connection_id, { last_heartbeat: seconds(meta.at) }),
     ]),
+    on(heartbeatsReceived, ({ data: { from, connections }, meta }) =>
+      connections.map(([, id, last]) =>
+        update(connectionsTable, { workspace_id: meta.workspace, connection_id: id }, (row) =>
+          row.last_heartbeat >= from + last ? row : { ...row, last_heartbeat: from + last },
+        ),
+      ),
+    ),
     on(connectionClosed, ({ data, meta }) => [connection(meta, data.connection_id, { status: 'disconnected' })]),
   ],
 });

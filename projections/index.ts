@@ -9,6 +9,7 @@ import { agentsProjection } from './agents/agents.ts';
 import { agentAttributionProjection } from './agents/attribution.ts';
 import { diagnosticsProjection } from './agents/diagnostics.ts';
 import { agentKeysProjection } from './agents/keys.ts';
+import { leasesProjection } from './agents/leases.ts';
 import { alertRulesProjection } from './alerts/rules.ts';
 import { usersProjection } from './auth/users.ts';
 import { chatProjection } from './chat.ts';
@@ -37,6 +38,7 @@ import { workspacesProjection } from './workspaces/workspaces.ts';
 export const projections: readonly Projection[] = [
   usersProjection,
   agentsProjection,
+  leasesProjection,
   agentKeysProjection,
   diagnosticsProjection,
   agentAttributionProjection,

@@ -4,6 +4,7 @@ import { agentsProjection } from '../projections/agents/agents.ts';
 import { connectionsProjection } from '../projections/connections.ts';
 import { type ConnectionRecord, type ConnectionsQuery, connectionSchema } from '../shared/contract/connections.ts';
 import { fieldNames } from '../shared/fields.ts';
+import { lastHeartbeat } from './agents/leases.ts';
 import { jsonFields, type Reads, tableOf } from './reads.ts';
 
 /** Rows `c` of connections with row `a` of their agents: those of deleted agents are left out. */
@@ -22,7 +23,10 @@ const withAgents = (reads: Reads, workspace: number) => sql`
   ${connectionsWithAgents(reads)} WHERE c.workspace_id = ${workspace}`;
 
 const OWN = sql.raw(
-  jsonFields('c', fieldNames(connectionSchema.omit({ agent_name: true, agent_status: true, agent_role: true }))),
+  jsonFields(
+    'c',
+    fieldNames(connectionSchema.omit({ agent_name: true, agent_status: true, agent_role: true, last_heartbeat: true })),
+  ),
 );
 
 /** A page of connections, newest first. */
@@ -32,7 +36,7 @@ export async function listConnections(
   { limit, offset }: ConnectionsQuery,
 ): Promise<ConnectionRecord[]> {
   const { rows } = await sql<{ connection: ConnectionRecord }>`
-    SELECT json_build_object(${OWN}, 'agent_name', a.name, 'agent_status', a.status, 'agent_role', a.role) AS connection
+    SELECT json_build_object(${OWN}, 'last_heartbeat', ${lastHeartbeat(reads, 'c')}, 'agent_name', a.name, 'agent_status', a.status, 'agent_role', a.role) AS connection
     FROM (
       SELECT * FROM ${tableOf(reads, connectionsProjection, 'connections')} WHERE workspace_id = ${workspace}
         AND ${hasAgent(reads, workspace)}
@@ -62,6 +66,7 @@ interface StaleConnection {
   readonly workspace: number;
   readonly tenant: number;
   readonly agent_id: number;
+  readonly connection_id: string;
 }
 
 /** Connections in one turn. */
@@ -70,9 +75,9 @@ const AT_ONCE = 1_000;
 /** Connections of all workspaces without a heartbeat after `since`, Unix seconds; the oldest first. */
 export async function staleConnections(reads: Reads, since: number): Promise<StaleConnection[]> {
   const { rows } = await sql<StaleConnection>`
-    SELECT c.workspace_id AS workspace, c.tenant_id AS tenant, c.agent_id
+    SELECT c.workspace_id AS workspace, c.tenant_id AS tenant, c.agent_id, c.connection_id
     FROM ${connectionsWithAgents(reads)}
-    WHERE c.status = 'connected' AND c.last_heartbeat <= ${since}
+    WHERE c.status = 'connected' AND c.last_heartbeat <= ${since} AND ${lastHeartbeat(reads, 'c')} <= ${since}
     ORDER BY c.last_heartbeat, c.workspace_id, c.connection_id LIMIT ${AT_ONCE}`.execute(reads.db);
   return rows;
 }

@@ -47,6 +47,8 @@ export interface AgentState extends NameOwnerState {
   readonly memoryVersion: number;
   /** Last sign of life, Unix ms: a heartbeat, a status set by a caller, or the registration. */
   readonly aliveAt: number;
+  /** What waited for the agent at its last heartbeat (`waitingOf`); null: that heartbeat is not the last thing it did. */
+  readonly waiting: string | null;
   /** Connection of a command-line tool; `seenAt`: its last heartbeat, or its start, Unix ms. */
   readonly connection: { readonly id: string; readonly seenAt: number } | null;
   /** Keys that are not revoked, by id, with their expiry in Unix seconds; null: never. */
@@ -69,6 +71,7 @@ const initial: AgentState = {
   memoryFields: 0,
   memoryVersion: 0,
   aliveAt: 0,
+  waiting: null,
   connection: null,
   keys: {},
   givenUpNames: {},
@@ -79,8 +82,8 @@ export const agentStream = (workspace: number, id: number): string => `agent-${w
 export const agentDecider = defineDecider<AgentState>({
   kind: 'agent',
   // Heartbeats make these streams long. In version 2, `givenUpNames` was called `left`; up to 3 there was no connection; up to
-  // 4, keys had no expiry; up to 5, names were given up as they were written.
-  snapshotVersion: 6,
+  // 4, keys had no expiry; up to 5, names were given up as they were written; up to 6, nothing was known of what waited.
+  snapshotVersion: 7,
   initial,
   folds: [
     on(agentRegistered, (_, { data, at }) => ({
@@ -97,12 +100,18 @@ export const agentDecider = defineDecider<AgentState>({
       aliveAt: at,
     })),
     // By far the most frequent events. For copies of copies, Object.assign is several times as fast as spread.
-    on([agentReturned, agentHeartbeatReceived, agentWoken], (state, { at }) =>
-      Object.assign({}, state, { status: 'idle', aliveAt: at }),
+    on(agentHeartbeatReceived, (state, { data, at }) =>
+      Object.assign({}, state, {
+        status: 'idle',
+        aliveAt: at,
+        waiting: waitingOf(data.work_items_count, data.work_item_types),
+      }),
     ),
+    on([agentReturned, agentWoken], (state, { at }) => ({ ...state, status: 'idle', aliveAt: at, waiting: null })),
     on(agentStatusChanged, (state, { data, at }) => ({
       ...state,
       status: data.to,
+      waiting: null,
       aliveAt: data.cause === 'sweep' ? state.aliveAt : at,
     })),
     on(agentDetailsChanged, (state, { data, at }) => withDetails(state, data, at)),
@@ -144,6 +153,9 @@ export const agentDecider = defineDecider<AgentState>({
   ],
 });
 
+/** What waits for an agent, to be compared. */
+export const waitingOf = (count: number, types: readonly string[]): string => `${count} ${types.join(' ')}`;
+
 /** Length of the other memory keys as JSON, characters; 0 if there are none. */
 export const sizeOfFields = (fields: Readonly<Record<string, unknown>>): number =>
   Object.keys(fields).length === 0 ? 0 : JSON.stringify(fields).length;
@@ -171,6 +183,7 @@ function withDetails(state: AgentState, data: EventOf<typeof agentDetailsChanged
     configVersion: state.configVersion + (changes.config === undefined ? 0 : 1),
     soulLength: changes.soul_content === undefined ? state.soulLength : (changes.soul_content?.length ?? 0),
     aliveAt: via === 'name' && status !== null ? at : state.aliveAt,
+    waiting: changes.last_activity === undefined ? state.waiting : null,
     givenUpNames,
   };
 }

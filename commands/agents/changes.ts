@@ -1,6 +1,7 @@
 /** Commands that change an agent's fields, by name or by id, or delete the agent. */
 import type { GatewayDocument } from '../../shared/contract/admin/gateway-document.ts';
 import { AppError, conflict, isRefusal, notFound } from '../../shared/errors.ts';
+import type { Leases } from '../../shared/ports/agents/leases.ts';
 import { MASK, restored } from '../../shared/secrets.ts';
 import {
   decidePutBack,
@@ -25,6 +26,7 @@ import {
   type UpdateMode,
 } from './agents.ts';
 import { bounded } from './config.ts';
+import { afterSummary } from './leases.ts';
 import { claimsFor, namedAgent, refuseName } from './names.ts';
 
 type Config = Readonly<Record<string, unknown>>;
@@ -230,6 +232,11 @@ async function writeEntry(
   return before;
 }
 
+export interface DeletionParts {
+  readonly commands: Commands;
+  readonly leases: Leases;
+}
+
 /**
  * Deletes an agent, frees its names and removes it from the gateway configuration. A failure of the last step is only a
  * warning, because the agent has already been deleted.
@@ -237,18 +244,20 @@ async function writeEntry(
  * @throws AppError 404
  */
 export async function deleteAgent(
-  commands: Commands,
+  { commands, leases }: DeletionParts,
   context: CommandContext,
   id: number,
   removeWorkspace: boolean,
 ): Promise<{ readonly name: string; readonly warning: string | undefined }> {
-  const { workspace } = context.origin;
+  const { tenant, workspace } = context.origin;
   const stream = agentStream(workspace, id);
   let last: AgentState | undefined;
-  await commands.execute(agentDecider, stream, context, (state) => {
-    last = state;
-    return decideDelete(state, removeWorkspace);
-  });
+  await afterSummary({ commands, leases }, { tenant, workspace, agent: id }, () =>
+    commands.execute(agentDecider, stream, context, (state) => {
+      last = state;
+      return decideDelete(state, removeWorkspace);
+    }),
+  );
   const { name, session_key } = last as AgentState;
   await releaseAll(commands, context, claimsFor(workspace, { name, session_key }), stream);
   try {

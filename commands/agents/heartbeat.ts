@@ -1,5 +1,6 @@
 /** Heartbeats and wake-ups. */
 import type { Inbox, Inboxes } from '../../queries/agents/heartbeat.ts';
+import type { EachIsEvent } from '../../queries/agents/leases.ts';
 import type { AgentRef } from '../../shared/contract/agents/agents.ts';
 import type { PriceSource, TokenCounts } from '../../shared/contract/tokens/costs.ts';
 import { AppError, notFound } from '../../shared/errors.ts';
@@ -9,8 +10,10 @@ import { connectionSeen } from '../../shared/events/connections.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tokensReported } from '../../shared/events/tokens/reports.ts';
 import { requireSelf, type Speaker, taskViewOf, type Viewer } from '../../shared/identity.ts';
+import type { Leases } from '../../shared/ports/agents/leases.ts';
+import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import { type AgentState, agentDecider, agentStream, existing } from './agents.ts';
+import { type AgentState, agentDecider, agentStream, existing, waitingOf } from './agents.ts';
 import { agentInLog } from './names.ts';
 
 export interface TokenUsage extends TokenCounts {
@@ -30,6 +33,14 @@ export interface Heartbeat {
   readonly work_item_types: readonly string[];
   readonly tokenUsage: TokenUsage | null;
 }
+
+/** Whether a heartbeat changes nothing: then it only renews the agent's lease. */
+export const isRoutine = (state: AgentState, heartbeat: Heartbeat): boolean =>
+  state.registered &&
+  !state.deleted &&
+  state.status === 'idle' &&
+  heartbeat.tokenUsage === null &&
+  state.waiting === waitingOf(heartbeat.work_items_count, heartbeat.work_item_types);
 
 /** A sign of life, after which the agent is idle. @throws AppError 404 */
 export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventDraft[] {
@@ -83,21 +94,31 @@ export const decideWake = (state: AgentState, reason: string | null): EventDraft
   agentWoken.draft({ ...existing(state), reason, last_activity: 'Manual wake' }),
 ];
 
+export interface HeartbeatParts {
+  readonly commands: Commands;
+  readonly inboxes: Inboxes;
+  readonly leases: Pick<Leases, 'renew' | 'grant'>;
+  readonly eachIsEvent: EachIsEvent;
+  /** Unix ms. */
+  readonly now: () => number;
+}
+
 /**
- * Records a heartbeat.
+ * Records a heartbeat: with events for what it changes, otherwise by a renewal of the agent's lease.
  *
  * @returns the work that waited for the agent: the event records its amount, and the heartbeat does not change it
  * @param caller.arrivedAt when its request arrived, `performance.now()`: work that came later may be missing
  * @throws AppError 403 when the caller may not speak for this agent, 404
  */
 export async function recordHeartbeat(
-  { commands, inboxes }: { readonly commands: Commands; readonly inboxes: Inboxes },
+  { commands, inboxes, leases, eachIsEvent, now }: HeartbeatParts,
   context: CommandContext,
   { identity, arrivedAt }: { readonly identity: Speaker & Viewer; readonly arrivedAt: number },
   ref: AgentRef,
   heartbeat: Pick<Heartbeat, 'connection_id' | 'tokenUsage'>,
 ): Promise<Inbox> {
-  const { workspace } = context.origin;
+  const { workspace, tenant } = context.origin;
+  const all = await eachIsEvent(arrivedAt);
   for (let recent = true; ; recent = false) {
     const agent = await agentInLog(commands, workspace, ref, { recent });
     if (!agent) throw notFound('Agent');
@@ -107,17 +128,31 @@ export async function recordHeartbeat(
       requireSelf(identity, agent);
       moved = false;
       const inbox = await inboxes.find(taskViewOf(identity), agent, arrivedAt);
+      const found: Heartbeat = {
+        connection_id: heartbeat.connection_id,
+        tokenUsage: heartbeat.tokenUsage,
+        work_items_count: inbox.workItems.reduce((sum, group) => sum + group.count, 0),
+        work_item_types: inbox.workItems.map((group) => group.type),
+      };
+      const place = { tenant, workspace, agent: agent.id };
+      let before: AgentState | undefined;
       // A copy, because the second attempt repeats the same step of the request.
-      await commands.execute(agentDecider, agentStream(workspace, agent.id), { ...context }, (state) => {
-        moved = state.deleted || state.name !== agent.name;
-        if (moved) throw notFound('Agent');
-        return decideHeartbeat(state, {
-          connection_id: heartbeat.connection_id,
-          tokenUsage: heartbeat.tokenUsage,
-          work_items_count: inbox.workItems.reduce((sum, group) => sum + group.count, 0),
-          work_item_types: inbox.workItems.map((group) => group.type),
+      const execute = (asEvent: boolean) =>
+        commands.execute(agentDecider, agentStream(workspace, agent.id), { ...context }, (state) => {
+          moved = state.deleted || state.name !== agent.name;
+          if (moved) throw notFound('Agent');
+          before = state;
+          return !asEvent && isRoutine(state, found) ? [] : decideHeartbeat(state, found);
         });
-      });
+      const { events } = await execute(all);
+      const { id: connection } = before?.connection ?? {};
+      const named = connection !== undefined && connection === found.connection_id ? connection : null;
+      const routine = events.length === 0;
+      const renewed = routine && (await leases.renew({ ...place, at: seconds(now()), connection: named }));
+      // The sweep was deciding that the agent is silent. The event conflicts with that decision, or comes after it.
+      if (routine && !renewed) await execute(true);
+      // Only after the event, so that no decision of the sweep comes in between.
+      if ((routine && !renewed) || before?.status === 'offline') await leases.grant(place);
       return inbox;
     } catch (error) {
       if (!moved || !recent || !(error instanceof AppError)) throw error;

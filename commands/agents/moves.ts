@@ -11,7 +11,7 @@ import type { EventDraft } from '../../shared/events/define.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { claimAll } from '../naming.ts';
 import { agentDecider, agentStream } from './agents.ts';
-import { deleteAgent, updateAgent } from './changes.ts';
+import { type DeletionParts, deleteAgent, updateAgent } from './changes.ts';
 import { claimsFor } from './names.ts';
 import { decideRegister, NEW_AGENT } from './registration.ts';
 
@@ -56,7 +56,7 @@ async function register(commands: Commands, context: CommandContext, agent: Movi
 
 /** Moves an agent from the workspace of the context into another one. */
 export async function moveAgent(
-  commands: Commands,
+  { commands, leases }: DeletionParts,
   { origin }: CommandContext,
   to: number,
   agent: MovingAgent,
@@ -75,7 +75,7 @@ export async function moveAgent(
       }
     }
   }
-  await deleteAgent(commands, { origin }, agent.id, false).catch((error: unknown) => {
+  await deleteAgent({ commands, leases }, { origin }, agent.id, false).catch((error: unknown) => {
     if (!(error instanceof AppError && error.status === 404)) throw error;
   });
   if (agent.session_key !== null)

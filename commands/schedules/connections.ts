@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { connectionClosed } from '../../shared/events/connections.ts';
 import { firstOf } from '../../shared/events/define.ts';
+import type { Leases } from '../../shared/ports/agents/leases.ts';
 import { MINUTE, seconds } from '../../shared/time.ts';
 import { agentDecider, agentStream } from '../agents/agents.ts';
 import { decideStale } from '../connections.ts';
@@ -16,10 +17,12 @@ export interface StaleConnection {
   readonly tenant: number;
   readonly workspace: number;
   readonly agent_id: number;
+  readonly connection_id: string;
 }
 
 export interface StaleSearch {
   readonly commands: Commands;
+  readonly leases: Pick<Leases, 'revoke'>;
   /** Finds connections without a heartbeat after `since`, Unix seconds. */
   readonly staleConnections: (since: number) => Promise<readonly StaleConnection[]>;
   /** How long a connection may be silent. */
@@ -33,12 +36,16 @@ export async function disconnectStale(parts: StaleSearch): Promise<readonly stri
   const since = parts.now() - parts.timeoutMinutes * MINUTE * 1_000;
   const run = randomUUID();
   const ended: string[] = [];
-  for (const { tenant, workspace, agent_id: agentId } of await parts.staleConnections(seconds(since))) {
+  for (const stale of await parts.staleConnections(seconds(since))) {
+    const { tenant, workspace, agent_id: agentId, connection_id: connectionId } = stale;
+    // A heartbeat from now on is an event, which the decision sees, or comes after.
+    const beatAt = await parts.leases.revoke({ tenant, workspace, agent: agentId }, seconds(since), connectionId);
+    if (beatAt === undefined) continue;
     const context = scheduledContext(run, tenant, workspace);
     // If the agent keeps changing, it is alive.
     const events = await unlessBusy(
       parts.commands.execute(agentDecider, agentStream(workspace, agentId), context, (state) =>
-        decideStale(state, since),
+        decideStale(state, since, beatAt * 1_000),
       ),
     );
     const closed = firstOf(events, connectionClosed);

@@ -21,12 +21,13 @@ import { AppError, invalid, unlessBehind } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tenantStream } from '../../shared/events/super/tenants.ts';
 import { workspaceDeleted, workspaceRemovalBegun } from '../../shared/events/workspaces/workspaces.ts';
+import type { DeletionParts } from '../agents/changes.ts';
 import { moveAgent } from '../agents/moves.ts';
 import { decideDisable as disableRule, ruleDecider, ruleStream } from '../alerts/rules.ts';
 import { claimPlace, decideMove } from '../auth/changes.ts';
 import { type AdminsOf, changeUser } from '../auth/last-admin.ts';
 import { isTaken } from '../claims.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import type { CommandContext } from '../handler.ts';
 import { executeWithNames } from '../naming.ts';
 import { moveProject } from '../projects/moves.ts';
 import { decideStopSync, projectDecider, projectStream } from '../projects/projects.ts';
@@ -36,8 +37,7 @@ import { taskDecider, taskStream } from '../tasks/tasks.ts';
 import { decideDisable as disableWebhook, webhookDecider, webhookStream } from '../webhooks/webhooks.ts';
 import { namedTenant, workspaceOf } from './workspaces.ts';
 
-export interface RemovalParts {
-  readonly commands: Commands;
+export interface RemovalParts extends DeletionParts {
   readonly reads: Reads;
   readonly admins: AdminsOf;
 }
@@ -173,7 +173,7 @@ export async function goOnRemoving(
     )) &&
     (await doAll(
       () => agentsToMove(reads, workspace),
-      (agent) => moveAgent(commands, from, movesTo, agent),
+      (agent) => moveAgent(parts, from, movesTo, agent),
       deadline,
     ));
   if (!isEmpty) return;

@@ -242,6 +242,28 @@ export const migrations: Migrations = {
     'CREATE INDEX log_checkpoints_size ON credentials.log_checkpoints (size)',
     // The newest checkpoint need not be the largest: a restored log continues under another origin, with fewer events.
     'CREATE INDEX log_checkpoints_signed ON credentials.log_checkpoints (signed_at, size)',
+    // Heartbeats that the log does not have yet (`infra/stores/agents/leases.ts`). `beats` counts those since the last
+    // window was closed, `closed_beats` those of the window whose summary may not be in the log, or not shown yet. After a
+    // window, `last_at` stays. Times in Unix seconds.
+    `CREATE TABLE service.leases (
+      workspace_id integer NOT NULL,
+      agent_id bigint NOT NULL,
+      tenant_id integer NOT NULL,
+      beats integer NOT NULL DEFAULT 0,
+      first_at bigint NOT NULL DEFAULT 0,
+      last_at bigint NOT NULL DEFAULT 0,
+      connection_id text,
+      connection_at bigint,
+      window_id bigint,
+      closed_beats integer NOT NULL DEFAULT 0,
+      closed_first bigint NOT NULL DEFAULT 0,
+      closed_last bigint NOT NULL DEFAULT 0,
+      revoked_at bigint,
+      PRIMARY KEY (workspace_id, agent_id)
+    ) WITH (fillfactor = 40)`,
+    // Their sum changes with each statement that renews leases: cached responses then are no longer current.
+    'CREATE TABLE service.lease_moves (slot integer PRIMARY KEY, moves bigint NOT NULL) WITH (fillfactor = 10)',
+    'INSERT INTO service.lease_moves SELECT slot, 0 FROM generate_series(0, 15) AS slot',
     // A row: restored from a backup and not resumed (`infra/stores/admin/pause.ts`); Unix seconds.
     'CREATE TABLE service.pause (one boolean PRIMARY KEY DEFAULT true CHECK (one), since bigint NOT NULL)',
   ),

@@ -6,6 +6,7 @@
  * notification and polling. It also knows the last event that concerns each. A read model that has reached that event
  * shows everything that the reader of this process has handed out, however old its checkpoint is.
  */
+import { leasesProjection } from '../../projections/agents/leases.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { READ_MODEL_BEHIND, unavailable } from '../../shared/errors.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
@@ -23,7 +24,7 @@ export interface PositionsOptions {
   /** The head of the log as of `since` (`performance.now()`) or later; default: the database is queried. */
   readonly head?: ((since: number) => Position | Promise<Position>) | undefined;
   /** Changes of rows and credentials, in a process that makes all of them; default: the database is queried. */
-  readonly own?: (Pick<Said, 'changed'> & { credentials(): number }) | undefined;
+  readonly own?: (Pick<Said, 'changed' | 'leases'> & { credentials(): number }) | undefined;
 }
 
 /** The database's state of read models and credentials. */
@@ -32,6 +33,8 @@ interface Said {
   shown(schema: string): Position;
   /** Changes whenever rows of a read model do. */
   changed(schema: string, workspace: number | 'all'): string;
+  /** Changes whenever a lease of an agent is renewed. */
+  leases(workspace: number | 'all'): number;
   /** Changes whenever a credential does. */
   readonly credentials: string;
   /** Position of the last acknowledged event that changes what a credential stands for. */
@@ -48,9 +51,10 @@ const ASK = {
   name: 'checkpoints',
   text: `SELECT (SELECT json_object_agg(schema_name, position || ' ' || generation || '.' || changed) FROM service.checkpoints)
         AS checkpoints,
-      version::text AS credentials, position AS "credentialsAt", (SELECT position FROM log.head) AS head
+      (SELECT sum(moves)::bigint FROM service.lease_moves) AS leases, version::text AS credentials, position AS "credentialsAt", (SELECT position FROM log.head) AS head
     FROM credentials.version`,
 };
+const LEASES = schemaOf(leasesProjection);
 const UNKNOWN = Number.POSITIVE_INFINITY;
 
 /** The state of a read model as this process knows it. */
@@ -194,8 +198,12 @@ export class Positions implements ReadModels, Freshness {
     const [position, early] = await Promise.all([this.reachSchemas(schemas, at), said]);
     // The database may have responded before its rows showed the position.
     const isOld = 'shown' in early && schemas.some((schema) => early.shown(schema) < position);
-    const { changed } = isOld ? await this.#ask() : early;
-    return { value: [losses, ...schemas.map((schema) => changed(schema, workspace))].join(','), position };
+    const { changed, leases } = isOld ? await this.#ask() : early;
+    const values = schemas.map((schema) =>
+      // What the tables of this read model do not show yet is in the leases.
+      schema === LEASES ? `${changed(schema, workspace)}+${leases(workspace)}` : changed(schema, workspace),
+    );
+    return { value: [losses, ...values].join(','), position };
   }
 
   #schemaOf(name: string): string {
@@ -215,7 +223,8 @@ export class Positions implements ReadModels, Freshness {
     const { losses } = database;
     const { rows } = await database.pool.query(ASK);
     if (losses !== database.losses) return this.#askDatabase();
-    const { checkpoints, ...row } = rows[0] as Pick<Said, 'credentials' | 'credentialsAt' | 'head'> & {
+    const { checkpoints, leases, ...row } = rows[0] as Pick<Said, 'credentials' | 'credentialsAt' | 'head'> & {
+      readonly leases: number;
       /**
        * By schema: the position that it has reached, and a value that changes with its rows. Null if there are none.
        */
@@ -226,6 +235,7 @@ export class Positions implements ReadModels, Freshness {
     for (const schema of this.#models.keys()) this.advance(schema, reached(schema));
     return {
       ...row,
+      leases: () => leases,
       shown: (schema) => this.shown(schema, reached(schema)),
       changed: (schema) => said.get(schema)?.[1] ?? '',
     };

@@ -24,6 +24,7 @@ import { type Note, parseNote, signNote } from '../proof/notes.ts';
 import { VERSION } from '../version.ts';
 import { type Container, packContainer } from './container.ts';
 import { CopyError, type CopyOptions, copyLog, policyCheckpoints } from './copy-log.ts';
+import { writeLeases } from './leases.ts';
 import { readRelated, readReplaced, withReplaced } from './related.ts';
 
 type Parts = Pick<Core, 'database' | 'eventLog' | 'config'>;
@@ -146,6 +147,7 @@ export function createBackups(core: Pick<Core, 'database' | 'eventLog' | 'config
     progress = { startedAt: seconds(at), position: BEGINNING, head: undefined };
     let written: Pick<WrittenBackup, 'events' | 'sha256' | 'recipients'>;
     try {
+      await writeLeases(core);
       written = await writeContainer(core, at, bundle, file, progress);
       await rename(partial, path);
     } catch (error) {

@@ -20,6 +20,7 @@ import {
   type Position,
 } from '../../shared/ports/event-log.ts';
 import type { AnyDatabase, Database } from '../database/database.ts';
+import { writeLeases } from './leases.ts';
 import { type RelatedRows, readRelated, writeRelated } from './related.ts';
 
 /** One side of a copy. */
@@ -78,6 +79,7 @@ const PROGRESS_EVERY = 500;
 export async function copyLog(source: CopySide, target: CopySide, options: CopyOptions = {}): Promise<CopyReport> {
   const related = source.related ?? (source.database && relatedOf(source.database));
   const both = related && target.database ? { related, to: target.database } : undefined;
+  if (source.database) await writeLeases({ database: source.database, eventLog: source.log });
   const after = await findStart(source, target);
   if (both) {
     const rows = await both.related.rows();

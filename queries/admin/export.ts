@@ -9,6 +9,7 @@ import type { ExportKind, ExportQuery } from '../../shared/contract/admin/export
 import type { TaskView } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
 import { inPieces, nextPiece } from '../../shared/waiting.ts';
+import { lastSeen } from '../agents/leases.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { activitySeen, taskSeen } from '../tasks/visibility.ts';
 
@@ -24,7 +25,7 @@ interface Source {
   /** FROM and its joins; row `t` has id, workspace_id and created_at. */
   readonly from: (reads: Reads) => RawBuilder<unknown>;
   /** Columns that are not plain columns of row `t`. */
-  readonly computed: Readonly<Record<string, RawBuilder<unknown>>>;
+  readonly computed: Readonly<Record<string, RawBuilder<unknown> | ((reads: Reads) => RawBuilder<unknown>)>>;
   /** Columns with JSON from clients. Its secrets are masked, because a file can be passed on to readers without access. */
   readonly json?: readonly string[];
   /** For rows about tasks: whether the caller may see row `t`. */
@@ -54,6 +55,7 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
     from: (reads) => sql`${tableOf(reads, agentsProjection, 'agents')} t
       JOIN ${tableOf(reads, agentsProjection, 'agent_texts')} x ON x.workspace_id = t.workspace_id AND x.id = t.id`,
     computed: {
+      last_seen: (reads) => lastSeen(reads, 't'),
       config: sql`x.config::text`,
       soul_content: sql`x.soul_content`,
       working_memory: sql`x.working_memory`,
@@ -111,7 +113,10 @@ export async function* exportedRows(
 ): AsyncGenerator<readonly ExportedRow[]> {
   const { columns, more, from, computed, json = [], seen } = EXPORTS[kind];
   const selected = sql.join(
-    [...columns, ...more].map((name) => sql`${computed[name] ?? sql.ref(`t.${name}`)} AS ${sql.id(name)}`),
+    [...columns, ...more].map((name) => {
+      const column = computed[name] ?? sql.ref(`t.${name}`);
+      return sql`${typeof column === 'function' ? column(reads) : column} AS ${sql.id(name)}`;
+    }),
   );
   let left = limit;
   let last: ExportedRow | undefined;

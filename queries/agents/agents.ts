@@ -23,6 +23,7 @@ import {
 } from '../reads.ts';
 import { columnsOf, type Records } from '../records.ts';
 import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
+import { lastBeatOf, lastSeen } from './leases.ts';
 
 export const agentTables = (reads: Reads) => tables(reads, agentsProjection);
 
@@ -35,16 +36,21 @@ const COLUMNS = fieldNames(
     config: true,
     content_hash: true,
     workspace_path: true,
+    last_seen: true,
   }),
 );
 
 /** An agent record as JSON, from row `a` of agents and row `t` of agent_texts. */
-const RECORD: RawBuilder<AgentRecord> = sql`json_build_object(
-  ${sql.raw(`${jsonFields('a', COLUMNS)}, ${jsonFields('t', TEXTS)}`)}, 'content_hash', NULL, 'workspace_path', NULL)`;
+const recordJson = (reads: Reads): RawBuilder<AgentRecord> => sql`json_build_object(
+  ${sql.raw(`${jsonFields('a', COLUMNS)}, ${jsonFields('t', TEXTS)}`)}, 'last_seen', ${lastSeen(reads, 'a')},
+  'content_hash', NULL, 'workspace_path', NULL)`;
 
 /** The same from rows in memory. */
-const recordOf = (a: Row<typeof agentsTable>, t: Row<typeof agentTextsTable>): AgentRecord =>
-  ({ ...columnsOf(a, COLUMNS), ...columnsOf(t, TEXTS), ...UNUSED }) as AgentRecord;
+const recordOf = (
+  a: Row<typeof agentsTable>,
+  t: Row<typeof agentTextsTable>,
+  last_seen: number | null = a.last_seen,
+): AgentRecord => ({ ...columnsOf(a, COLUMNS), last_seen, ...columnsOf(t, TEXTS), ...UNUSED }) as AgentRecord;
 
 /** Row `a` of every agent of a workspace, with row `t` of its texts. */
 export function withTexts(reads: Reads, workspace: number) {
@@ -70,7 +76,7 @@ export async function listAgents(reads: Reads, workspace: number, query: AgentsQ
   const { rows } = await sql<{ total: number; agents: AgentRecord[] | null }>`${prepared}
     WITH page AS (${upToSize(sized, sql`created_at DESC, id DESC`)})
     SELECT (${matching.select(({ fn }) => fn.countAll<number>().as('total'))}) AS total,
-      (SELECT json_agg(${RECORD} ORDER BY a.created_at DESC, a.id DESC)
+      (SELECT json_agg(${recordJson(reads)} ORDER BY a.created_at DESC, a.id DESC)
        FROM page a JOIN ${texts} t ON t.workspace_id = a.workspace_id AND t.id = a.id) AS agents`.execute(reads.db);
   const { total = 0, agents } = rows[0] ?? {};
   return {
@@ -99,7 +105,10 @@ export const isRef = (ref: AgentRef) =>
 
 /** One agent with its texts; undefined when the workspace has no such agent. */
 export async function agentRecord(reads: Reads, workspace: number, ref: AgentRef): Promise<AgentRecord | undefined> {
-  const row = await withTexts(reads, workspace).where(isRef(ref)).select(RECORD.as('agent')).executeTakeFirst();
+  const row = await withTexts(reads, workspace)
+    .where(isRef(ref))
+    .select(recordJson(reads).as('agent'))
+    .executeTakeFirst();
   return row?.agent;
 }
 
@@ -117,8 +126,20 @@ export async function rowsAfter(
 }
 
 /** The record of an agent after a command. @throws AppError 404 when it has been deleted */
-export const recordAfter = async (...of: Parameters<typeof rowsAfter>): Promise<AgentRecord> =>
-  recordOf(...(await rowsAfter(...of)));
+export async function recordAfter(
+  reads: Reads,
+  records: Records,
+  workspace: number,
+  id: number,
+  executed: Parameters<Records['after']>[3],
+): Promise<AgentRecord> {
+  const [[agent, texts], beat] = await Promise.all([
+    rowsAfter(records, workspace, id, executed),
+    // If it cannot be read, the record is still returned.
+    lastBeatOf(reads, workspace, id).catch(() => null),
+  ]);
+  return recordOf(agent, texts, beat === null ? agent.last_seen : Math.max(agent.last_seen ?? 0, beat));
+}
 
 /** One agent with its texts: id, name and role, to which more may be selected. */
 export const oneWithTexts = (reads: Reads, workspace: number, ref: AgentRef) =>

@@ -25,10 +25,12 @@ import { type Reads, tableOf } from '../reads.ts';
 import { activitySeen, taskIdSeen } from '../tasks/visibility.ts';
 import { added, dateOf, dollars, NO_SUMS, SUMS, type Sums, tokensOf, usageSince } from '../tokens/usage.ts';
 import { newestActions, type Source, type Sources } from './evidence.ts';
+import { beatCount } from './leases.ts';
 
 /** Read models from which a report is built. */
 export const ATTRIBUTION_MODELS = [
   'agents',
+  'leases',
   agentAttributionProjection.name,
   activitiesProjection.name,
   auditProjection.name,
@@ -264,6 +266,14 @@ async function auditSection(reads: Reads, about: AttributedAgent, actions: Actio
           JOIN ${tableOf(reads, auditProjection, 'audit')} a
             ON a.workspace_id = n.workspace_id AND a.id = n.id
           ORDER BY n.created_at DESC, n.position DESC`.execute(reads.db);
+  const { total: heartbeats } = sourceOf(
+    actions,
+    'activity',
+    activities.filter(({ type }) => type === HEARTBEAT),
+  );
+  const { workspace, agent } = about;
+  const { rows: counted } = await sql<{ count: number }>`
+    SELECT ${beatCount(reads, workspace, agent.id, actions.since)} AS count`.execute(reads.db);
   const single = (name: string, kind: ActionKind, groups: readonly Group[]) =>
     [...new Set(groups.map(({ type }) => type))].map((type): readonly [string, Source] => [
       `audit.${name}.${type}`,
@@ -277,6 +287,7 @@ async function auditSection(reads: Reads, about: AttributedAgent, actions: Actio
     report: {
       audit: {
         total_activities: allActivities.total,
+        heartbeats: heartbeats + (counted[0]?.count ?? 0),
         by_type: byType(activities),
         activities: await activitiesOf(reads, about, allActivities, SHOWN.activities),
         total_entries: allEntries.total,

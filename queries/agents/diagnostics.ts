@@ -1,6 +1,7 @@
 /** Agent health in a window that ends now, and in the previous window: one statement finds all of it. */
 import { sql } from 'kysely';
 import { diagnosticsProjection } from '../../projections/agents/diagnostics.ts';
+import { leasesProjection } from '../../projections/agents/leases.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
@@ -13,6 +14,7 @@ import { type Reads, tableOf } from '../reads.ts';
 import { taskIdSeen, taskSeen } from '../tasks/visibility.ts';
 import { SUMS, usageSince } from '../tokens/usage.ts';
 import { derivationsOf } from './derivations.ts';
+import { beatCount } from './leases.ts';
 import { activityOf, type Found, statusOf, summaryOf, tasksOf, tokensOf, trendsOf } from './sections.ts';
 import { statusChanges, statusSeconds, statusSince } from './statuses.ts';
 import {
@@ -37,6 +39,7 @@ export const DIAGNOSTICS_MODELS: readonly string[] = [
   activitiesProjection.name,
   tasksProjection.name,
   tokensProjection.name,
+  leasesProjection.name,
 ];
 
 const RECENT_TASKS = 10;
@@ -62,7 +65,7 @@ function recentFailures(reads: Reads, view: TaskView, names: readonly Held[], si
 
 /** The columns of the response's statement that each section needs. */
 const NEEDED: Readonly<Record<DiagnosticsSection, readonly (keyof Found)[]>> = {
-  summary: ['completed', 'failed', 'activities', 'places'],
+  summary: ['completed', 'failed', 'activities', 'heartbeats', 'places'],
   tasks: ['completed', 'places', 'recent_completed'],
   errors: ['failed', 'failures', 'recent_failures'],
   activity: ['activity_types', 'timeline'],
@@ -146,6 +149,10 @@ export async function diagnosticsOf(
     failures: typesOf('failed'),
     recent_failures: recentFailures(reads, view, names, since),
     activities: totalOf('activities', true),
+    // Those that changed nothing are no activities.
+    heartbeats: sql`
+      (SELECT coalesce(sum(count), 0)::bigint FROM activities WHERE current AND type = 'agent_heartbeat')
+        + ${beatCount(reads, workspace, id, since)}`,
     activities_before: totalOf('activities', false),
     activity_types: typesOf('activities'),
     timeline: sql`

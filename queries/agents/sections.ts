@@ -15,6 +15,7 @@ export interface Found {
   readonly recent_failures: Failure[];
   readonly activities: number;
   readonly activities_before: number;
+  readonly heartbeats: number;
   readonly activity_types: TypeCount[];
   readonly timeline: { start: number; count: number }[];
   readonly places: { status: string; priority: string; count: number }[];
@@ -61,11 +62,12 @@ export interface ModelReports {
 export const sumOf = (rows: readonly { readonly count: number }[]): number =>
   rows.reduce((sum, { count }) => sum + count, 0);
 
-export function summaryOf({ completed, places, activities, failed }: Found) {
+export function summaryOf({ completed, places, activities, heartbeats, failed }: Found) {
   return {
     tasks_completed: completed,
     tasks_total: sumOf(places),
     activity_count: activities,
+    heartbeats,
     error_count: failed,
     // A failure need not be an activity of the agent itself, so there may be more failures than activities.
     error_rate_percent: percentOf(failed, Math.max(activities, failed)),

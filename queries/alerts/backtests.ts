@@ -10,7 +10,7 @@
 import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
 import { keyText } from '../../projections/apply.ts';
 import { activitiesProjection, activitiesTable } from '../../projections/monitoring/activities.ts';
-import type { Change, Projection, Table } from '../../projections/projection.ts';
+import { type Change, type Projection, type Table, update } from '../../projections/projection.ts';
 import { cliSessionsTable, sessionsProjection } from '../../projections/sessions.ts';
 import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import {
@@ -25,12 +25,13 @@ import {
 import type { Backtest } from '../../shared/contract/alerts/rules.ts';
 import { unavailable } from '../../shared/errors.ts';
 import type { EventStore } from '../../shared/event-store.ts';
-import type { DomainEvent } from '../../shared/events/define.ts';
+import { heartbeatsReceived } from '../../shared/events/agents/heartbeat.ts';
+import type { DomainEvent, EventOf } from '../../shared/events/define.ts';
 import type { LoggedEvent } from '../../shared/ports/event-log.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import { takingTurns } from '../../shared/waiting.ts';
 import type { Reads } from '../reads.ts';
-import { columnNameOf, unchangedSince } from './conditions.ts';
+import { columnNameOf, isLeased, unchangedSince } from './conditions.ts';
 import { backtestDerivations } from './evidence.ts';
 
 export interface BacktestBounds {
@@ -76,8 +77,8 @@ interface Moment {
 
 interface Tracked {
   readonly stream: string;
-  /** Revision of the record's first event in the requested period. */
-  readonly revision: number;
+  /** Revision of the record's first event in the requested period; undefined: its stream has none. */
+  revision: number | undefined;
   row: AnyRow | undefined;
   readonly moments: Moment[];
 }
@@ -226,8 +227,22 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
   const tracked = new Map<string, Tracked>();
   let clock = startAt;
 
+  const leased = isLeased(condition);
   const changesOf = (event: DomainEvent): readonly Change[] =>
     projection.project(event).filter((one) => one.table === table && one.key.workspace_id === workspace);
+
+  /** What a summary of heartbeats changes, and the streams of its agents. */
+  const beatsIn = ({ type, data }: DomainEvent): readonly { readonly stream: string; readonly change: Change }[] => {
+    if (!leased || type !== heartbeatsReceived.type) return [];
+    const { from, agents } = data as EventOf<typeof heartbeatsReceived>['data'];
+    return agents.map(([id, , , last]) => ({
+      stream: `agent-${workspace}-${id}`,
+      change: update(agentsTable, { workspace_id: workspace, id }, (row) => ({
+        ...row,
+        last_seen: Math.max(typeof row.last_seen === 'number' ? row.last_seen : 0, from + last),
+      })),
+    }));
+  };
 
   /** A row whose fields in the condition are all unknown; other fields do not matter. */
   const unknownRow = (): AnyRow =>
@@ -260,14 +275,16 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
     budget: { left: number },
   ): Promise<{ readonly seen: Seen | undefined } | undefined> {
     for (let step = FIRST_STEP; ; step *= 2) {
-      const limit = Math.min(step, one.revision, budget.left);
-      if (limit === 0 && one.revision > 0) return undefined;
+      const most = one.revision ?? Number.POSITIVE_INFINITY;
+      const limit = Math.min(step, most, budget.left);
+      if (limit === 0 && most > 0) return undefined;
       budget.left -= limit;
       const events: DomainEvent[] = [];
-      const options = { direction: 'backwards', from: one.revision - 1, limit } as const;
+      const from = one.revision === undefined ? {} : { from: one.revision - 1 };
+      const options = { direction: 'backwards', ...from, limit } as const;
       for await (const batch of store.log.readStream(one.stream, options))
         for (const logged of batch) events.push(await store.decode(logged));
-      const all = events.length === one.revision;
+      const all = events.length === most || events.length < limit;
       let row: AnyRow | undefined = all ? undefined : unknownRow();
       for (const event of events.reverse()) for (const change of changesOf(event)) row = change.apply(row);
       const seen = seenOf(row);
@@ -281,16 +298,19 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
     reached: () => clock,
     async apply(logged: LoggedEvent): Promise<void> {
       clock = Math.max(clock, timeOf(logged));
-      if (logged.meta.workspace !== workspace || !projection.handles.has(logged.type)) return;
+      const isSummary = leased && logged.type === heartbeatsReceived.type;
+      if (logged.meta.workspace !== workspace || !(isSummary || projection.handles.has(logged.type))) return;
       const event = await store.decode(logged);
-      for (const change of changesOf(event)) {
+      const own = changesOf(event).map((change) => ({ stream: logged.stream, change }));
+      for (const { stream, change } of [...own, ...beatsIn(event)]) {
         const key = keyText(table, change.key);
         let one = tracked.get(key);
+        if (one && !isSummary) one.revision ??= logged.revision;
         if (!one) {
-          const row = logged.revision === 0 || change.fresh ? undefined : unknownRow();
+          const row = !isSummary && (logged.revision === 0 || change.fresh) ? undefined : unknownRow();
           one = {
-            stream: logged.stream,
-            revision: logged.revision,
+            stream,
+            revision: isSummary ? undefined : logged.revision,
             row,
             moments: [{ from: startAt, seen: seenOf(row) }],
           };

@@ -21,6 +21,7 @@ import {
   thresholdOf,
 } from '../../shared/contract/alerts/conditions.ts';
 import { MINUTE } from '../../shared/time.ts';
+import { beatsAfter, lastSeen, lastSeenUpTo } from '../agents/leases.ts';
 import { type Reads, tableOf } from '../reads.ts';
 
 interface Source {
@@ -112,11 +113,25 @@ function alternatives(condition: Condition, now: number): readonly RawBuilder<un
   }
 }
 
-/** The records of a workspace that a condition covers. */
-function lookedAt(reads: Reads, workspace: number, condition: Condition): RawBuilder<unknown> {
+/** Whether the value of a condition depends on heartbeats that changed nothing, which are not in the row of the agent. */
+export const isLeased = (condition: Condition): boolean =>
+  condition.entity_type === 'agent' && columnNameOf(condition) === 'last_seen';
+
+/**
+ * The records of a workspace that a condition covers.
+ *
+ * @param upTo those that have not changed since this position, as they were there; default: all, as they are now
+ */
+function lookedAt(reads: Reads, workspace: number, condition: Condition, upTo?: number): RawBuilder<unknown> {
   const { projection, table, live } = SOURCES[condition.entity_type];
   const seen = seesAll(condition) ? ALWAYS : live;
-  return sql`${tableOf(reads, projection, table)} WHERE workspace_id = ${workspace} AND ${seen}`;
+  const rows = tableOf(reads, projection, table);
+  const old = upTo === undefined ? sql`` : sql`AND position <= ${upTo}`;
+  if (!isLeased(condition)) return sql`${rows} WHERE workspace_id = ${workspace} AND ${seen} ${old}`;
+  const at = upTo === undefined ? lastSeen(reads, 'g') : lastSeenUpTo(reads, 'g', upTo);
+  const unchanged = upTo === undefined ? ALWAYS : sql`NOT ${beatsAfter(reads, 'g', upTo)}`;
+  return sql`(SELECT g.workspace_id, g.status, g.position, ${at} AS last_seen FROM ${rows} g WHERE ${unchanged}) agents
+    WHERE workspace_id = ${workspace} AND ${seen} ${old}`;
 }
 
 /** How many records match, counted up to `limit`. */
@@ -168,7 +183,7 @@ export async function unchangedSince(
   limit: number,
 ): Promise<Unchanged> {
   if (condition.entity_type === 'activity') return { matching: 0, oldest: null };
-  const from = sql`${lookedAt(reads, workspace, condition)} AND position <= ${position}`;
+  const from = lookedAt(reads, workspace, condition, position);
   if (condition.condition_operator !== 'age_minutes_above')
     return { matching: await countUpTo(reads, from, alternatives(condition, 0), limit), oldest: null };
   if (kindOf(condition) !== 'time') return { matching: 0, oldest: null };

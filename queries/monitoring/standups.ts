@@ -10,6 +10,7 @@ import { NO_SOURCE, type TaskSource } from '../../shared/events/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { masked } from '../../shared/secrets.ts';
 import { DAY } from '../../shared/time.ts';
+import { lastSeen } from '../agents/leases.ts';
 import { countOf, inWorkspace, type Reads, type Row, tableOf } from '../reads.ts';
 import { columnsOf } from '../records.ts';
 import { TASK_COLUMNS } from '../tasks/tasks.ts';
@@ -47,7 +48,8 @@ const tasksOf = ({ reads }: Scope) => tableOf(reads, tasksProjection, 'tasks');
 /** The agents of the report. */
 function agentsOf({ reads, workspace, names }: Scope) {
   const agents = inWorkspace(reads, agentsProjection, 'agents', workspace)
-    .select(['name', 'role', 'status', 'last_seen', 'last_activity'])
+    .select(['name', 'role', 'status', 'last_activity'])
+    .select(lastSeen(reads, 'agents').as('last_seen'))
     .orderBy('name');
   return names.length === 0 ? agents : agents.where(sql<boolean>`name = ANY(${names})`);
 }

@@ -48,6 +48,9 @@ const WHILE_WRITTEN = goal(20, 15, 10, '×');
 /** Heartbeats per second while lists are read. */
 const WRITES = 50;
 
+/** A heartbeat with an event: one that changes nothing only renews a lease. */
+const REPORTING = { token_usage: { model: 'claude', inputTokens: 1, outputTokens: 1 } };
+
 const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
 
 async function post(url: string, path: string, body: unknown): Promise<Record<string, never>> {
@@ -69,7 +72,7 @@ async function seed(url: string): Promise<number[]> {
   }
   for (let done = AGENTS; done < ACTIVITIES; done += 20) {
     await Promise.all(
-      Array.from({ length: 20 }, (_, n) => post(url, `/api/agents/${ids[(done + n) % AGENTS]}/heartbeat`, {})),
+      Array.from({ length: 20 }, (_, n) => post(url, `/api/agents/${ids[(done + n) % AGENTS]}/heartbeat`, REPORTING)),
     );
   }
   return ids;
@@ -165,12 +168,12 @@ function run(service: Deployment, one: Case, { seconds, amount }: Length): Promi
   });
 }
 
-/** A steady stream of heartbeats until stopped. */
+/** A steady stream of heartbeats with events until stopped. */
 function writeSteadily(service: Deployment, ids: readonly number[], perSecond: number): () => Promise<number> {
   let sent = 0;
   const pending = new Set<Promise<unknown>>();
   const timer = setInterval(() => {
-    const one = post(service.url, `/api/agents/${ids[sent++ % ids.length]}/heartbeat`, {});
+    const one = post(service.url, `/api/agents/${ids[sent++ % ids.length]}/heartbeat`, REPORTING);
     pending.add(one);
     one.then(
       () => pending.delete(one),
@@ -278,6 +281,13 @@ export async function benchHttp({ name, tier, start }: Combination): Promise<voi
           ...(connections === 32 && { reference: 433, wanted: goal(8, 6, 2, '×') }),
         }),
       ),
+      {
+        name: 'POST heartbeat with tokens',
+        connections: 32,
+        method: 'POST',
+        path: (n) => `/api/agents/${id(n)}/heartbeat`,
+        body: () => REPORTING,
+      },
       {
         name: 'PUT agents/{id}',
         connections: 32,
@@ -423,7 +433,7 @@ export async function benchStream({ name, start }: Combination): Promise<void> {
           arrived = resolve;
         });
         sentAt = performance.now();
-        await Promise.all([post(service.url, `/api/agents/${ids[n % ids.length]}/heartbeat`, {}), all]);
+        await Promise.all([post(service.url, `/api/agents/${ids[n % ids.length]}/heartbeat`, REPORTING), all]);
       }
       for (const stream of streams) stream.destroy();
       const at = (share: number) => quantile(latencies, share).toFixed(1);

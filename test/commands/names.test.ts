@@ -14,6 +14,7 @@ import { ann } from '../support/ann.ts';
 import { memoryCredentials } from '../support/auth-memory.ts';
 import { fixtureForEach } from '../support/fixture.ts';
 import { anyRoom, outcomeOf } from '../support/kit.ts';
+import { leasesMemory } from '../support/leases-memory.ts';
 import { memoryWorld } from '../support/memory-world.ts';
 import { testOrigin } from '../support/world.ts';
 
@@ -83,7 +84,7 @@ describe('names of users and agents', () => {
   it('are free again if their owner is deleted or a user was rejected', async () => {
     const { id } = await agentOf(one, 'scout');
     const userId = await userOf(one, 'ann');
-    await deleteAgent(one, context(), id, false);
+    await deleteAgent({ commands: one, leases: leasesMemory() }, context(), id, false);
     await deleteUser(one, context(), credentials, async () => [99], { user_id: userId, reach: 'all', callerId: 0 });
     expect(await outcomeOf(userOf(two, 'Scout'))).to.equal('done');
     expect(await outcomeOf(agentOf(two, 'ANN'))).to.equal('done');

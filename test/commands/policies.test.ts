@@ -8,6 +8,7 @@ import { agentHidden, agentShown } from '../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../shared/events/agents/heartbeat.ts';
 import { agentsMemory } from '../support/agents-memory.ts';
 import { eventsOf, failureOf, outcomeOf, sample } from '../support/kit.ts';
+import { leasesMemory } from '../support/leases-memory.ts';
 
 describe('a policy', () => {
   const kind = { name: 'call' } as never;
@@ -55,6 +56,7 @@ describe('the sweep of inactive agents', () => {
     const sweep = (silent: readonly Partial<SilentAgent>[], commands = agents.commands) =>
       sweepLiveness({
         commands,
+        leases: leasesMemory(),
         silentAgents: async (since) => {
           asked.push(since);
           return silent.map((one) => ({ tenant: 1, workspace: 1, id: 0, name: 'ada', ...one }));
@@ -99,6 +101,7 @@ describe('the sweep of inactive agents', () => {
     // Registered just now: it is silent only for a sweep that is later.
     const late = sweepLiveness({
       commands: agents.commands,
+      leases: leasesMemory(),
       silentAgents: async () => [
         { tenant: 1, workspace: 1, id: ids[0] as number, name: 'ada' },
         { tenant: 1, workspace: 1, id: ids[1] as number, name: 'bob' },

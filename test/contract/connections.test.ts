@@ -111,10 +111,11 @@ describe('contract: connections', function () {
 
   it('is refreshed by heartbeats; without them it ends, and its agent goes offline', async () => {
     const [silent, alive] = [await connect(world.fresh('tool')), await connect(world.fresh('tool'))];
-    const { commands, reads } = world.world.service.core;
+    const { commands, leases, reads } = world.world.service.core;
     const sweep = (at: number) =>
       disconnectStale({
         commands,
+        leases,
         staleConnections: (since) => staleConnections(reads, since),
         timeoutMinutes: 0,
         now: () => at,

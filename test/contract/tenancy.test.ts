@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { expect } from 'chai';
 import type { QueryResultRow } from 'pg';
 import type { OpenApiDocument } from '../../api/openapi.ts';
+import { sumUpHeartbeats } from '../../commands/agents/leases.ts';
 import { projections } from '../../projections/index.ts';
 import { defineTable, schemaOf, type Table } from '../../projections/projection.ts';
 import { seconds } from '../../shared/time.ts';
@@ -231,6 +232,8 @@ describe('contract: tenancy', function () {
     for (const one of [agent.id, TWIN]) {
       await done('PUT', `/api/agents/${one}/memory`, { working_memory: `${texts} ${round}` });
       await done('POST', `/api/agents/${one}/wake`, { reason: texts });
+      // The second one changes nothing.
+      for (let n = 0; n < 2; n++) await done('POST', `/api/agents/${one}/heartbeat`);
     }
     for (const [from, to] of [
       [name, TWIN],
@@ -457,6 +460,8 @@ describe('contract: tenancy', function () {
     await freshAdmin(HOUSE);
     for (const party of [AMBER, BIRCH]) await makeTenant(party);
     for (const party of PARTIES) await fill(party, 1);
+    const { commands, leases, positions } = world.service.core;
+    await sumUpHeartbeats({ commands, leases, readModels: positions });
     await fillDeployment();
     operations = operationsOf((await world.ask('GET', '/api/docs')).body as OpenApiDocument);
   });

@@ -42,6 +42,7 @@ import { sharedQueries } from '../../infra/read-models/shared-queries.ts';
 import { createLimitStores } from '../../infra/redis/limits.ts';
 import { createPause } from '../../infra/stores/admin/pause.ts';
 import { createScheduleRuns } from '../../infra/stores/admin/scheduler.ts';
+import { createLeases } from '../../infra/stores/agents/leases.ts';
 import { createIdempotencyStore } from '../../infra/stores/idempotency.ts';
 import { createLogEntries } from '../../infra/stores/monitoring/logs.ts';
 import { createWebhookRecords } from '../../infra/stores/webhooks/queue.ts';
@@ -134,7 +135,7 @@ describe('example resource: on the embedded store', function () {
     await ensureTables(place.database, models);
     const changes = createChangeTracker();
     const credentials = createCredentials(place.database, log);
-    const own = { changed: changes.last, credentials: credentials.changes };
+    const own = { changed: changes.last, leases: () => 0, credentials: credentials.changes };
     view = await openView(
       place.database,
       [...catalogue.values(), ...[noteWritten, noteRevised, noteDiscarded]],
@@ -184,6 +185,8 @@ describe('example resource: on the embedded store', function () {
       backups: createBackups({ ...view, config }),
       pause: createPause(view.database.pool),
       backtests: createBacktests({ reads, store, now: Date.now, everySeconds: 60 }),
+      leases: createLeases(database.pool),
+      eachIsEvent: async () => false,
       queue: createTaskQueue({ commands, reads: taskQueueReads(reads), locks }),
       isolation: createIsolations({ reads, freshness }),
       people: peopleDirectory(() => reads),

@@ -34,6 +34,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     references: 'what refers to an agent that was renamed or deleted',
     keys: 'API keys of agents',
     heartbeat: 'signs of life, and what is waiting for the agent',
+    leases: 'heartbeats that change nothing, and their summaries',
     liveness: 'agents without a recent sign of life',
     messages: 'from agent to agent',
     memory: 'working memory',

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { connectionsProjection } from '../../projections/connections.ts';
+import { heartbeatsReceived } from '../../shared/events/agents/heartbeat.ts';
 import { connectionClosed, connectionOpened, connectionSeen } from '../../shared/events/connections.ts';
 import { seconds } from '../../shared/time.ts';
 import { eventsOf, rowsAfter, timeOf } from '../support/kit.ts';
@@ -54,5 +55,21 @@ describe('projection connections', () => {
       [2, 'disconnected', time(2), time(3)],
       [3, 'connected', time(4), time(4)],
     ]);
+  });
+
+  it('shows the last heartbeat of a summary, unless a later one is known', () => {
+    const summary = (at: number, ...connections: [number, string, number][]) =>
+      heartbeatsReceived.draft({ window: 1, part: 0, from: at, to: at, agents: [[3, 1, 0, 0]], connections });
+    const events = [opened(1), summary(time(9), [3, uuid(1), 5], [3, uuid(8), 0]), summary(time(2), [3, uuid(1), 0])];
+    const { connections } = rowsAfter(connectionsProjection, eventsOf(events));
+    expect(connections).to.have.length(1);
+    expect(connections[0]).to.include({ last_heartbeat: time(9) + 5, updated_at: time(1), position: 2 });
+    const { wants, weigh } = connectionsProjection;
+    expect([wants?.(summary(0)), wants?.(opened(1)), wants?.(summary(0, [3, 'c', 0]))]).to.deep.equal([
+      false,
+      true,
+      true,
+    ]);
+    expect([weigh?.(opened(1)), weigh?.(summary(0, [3, 'c', 0], [4, 'd', 0]))]).to.deep.equal([1, 2]);
   });
 });

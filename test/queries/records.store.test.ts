@@ -4,6 +4,7 @@ import { agentDecider, agentStream, decideDelete, decideVisibility } from '../..
 import { type Registration, registerAgent, selfRegistration } from '../../commands/agents/registration.ts';
 import type { Executed } from '../../commands/handler.ts';
 import { agentsProjection } from '../../projections/agents/agents.ts';
+import { leasesProjection } from '../../projections/agents/leases.ts';
 import { recordAfter } from '../../queries/agents/agents.ts';
 import { createRecords } from '../../queries/records.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -12,7 +13,7 @@ import { testDatabase, testOrigin, viewOn } from '../support/world.ts';
 
 describe('records after a write', function () {
   this.timeout(30_000);
-  const { view } = viewOn(testDatabase, [...catalogue.values()], [agentsProjection]);
+  const { view } = viewOn(testDatabase, [...catalogue.values()], [leasesProjection, agentsProjection]);
 
   const context = () => ({ origin: testOrigin });
   const records = () => createRecords({ reads: view.reads, store: view.store });
@@ -26,7 +27,7 @@ describe('records after a write', function () {
   const hide = (id: number, hidden: boolean) =>
     view.commands.execute(agentDecider, agentStream(1, id), context(), (state) => decideVisibility(state, hidden));
   const shown = async (from: ReturnType<typeof records>, id: number, executed: Executed) => {
-    const { name, hidden } = await recordAfter(from, 1, id, executed);
+    const { name, hidden } = await recordAfter(view.reads, from, 1, id, executed);
     return [name, hidden];
   };
 

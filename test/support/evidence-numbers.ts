@@ -81,6 +81,8 @@ export const EVIDENT_ANSWERS: readonly EvidentResponse[] = [
       // Each span has the position of its event, and the seconds are those of the spans.
       ...under('status', ['seconds_by_status.*', 'since', 'spans[].position', 'spans[].since', 'spans[].until']),
       'agent.id',
+      // The leases have some that the log does not have yet.
+      'summary.heartbeats',
       ...under('tasks.recent_completed[]', ['id', 'updated_at', 'completed_at']),
       ...under('errors.recent[]', ['id', 'created_at']),
       'activity.timeline[].timestamp',
@@ -110,6 +112,7 @@ export const EVIDENT_ANSWERS: readonly EvidentResponse[] = [
     },
     facts: [
       ...TIMEFRAME,
+      'audit.heartbeats',
       ...under('identity', ['id', 'last_seen', 'created_at']),
       ...under('audit.activities[]', ['id', 'entity_id', 'created_at', 'position']),
       ...under('audit.audit_log_entries[]', ['id', 'created_at', 'position']),

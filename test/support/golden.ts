@@ -103,6 +103,9 @@ export function sampleOf({ schema }: Pick<EventDefinition, 'schema'>): Data {
         return { [`${path}.key`]: typeof values === 'object' ? example(values, inner('key')) : path };
       }
       case 'array':
+        // A tuple.
+        if (Array.isArray(of.prefixItems))
+          return of.prefixItems.map((one, at) => example(one as JsonSchema, inner(String(at))));
         return [example((of.items as JsonSchema | undefined) ?? { type: 'string' }, inner('0'))];
       case 'integer':
       case 'number':

@@ -147,7 +147,9 @@ export function startLoad(urls: () => readonly string[], random: () => number, w
       } else if (choice < 0.6) {
         await finally_('PUT', `/api/agents/${id}`, { role: mark }, { type: 'AgentDetailsChanged', mark });
       } else {
-        const body = { connection_id: mark };
+        // It reports tokens, because a heartbeat that changes nothing is no event.
+        const token_usage = { model: 'm', inputTokens: 1, outputTokens: 1 };
+        const body = { connection_id: mark, token_usage };
         await finally_('POST', `/api/agents/${id}/heartbeat`, body, { type: 'AgentHeartbeatReceived', mark });
       }
     }

@@ -90,7 +90,7 @@ const list = defineCachedRoute({
   rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.agentsQuery,
   responses: { 200: { description: 'A page of agents', schema: contract.agentsResponse } },
-  cache: { models: ['agents', 'tasks'], caller: ['workspace', ...SPEAKER, 'seesSecrets'] },
+  cache: { models: ['agents', 'leases', 'tasks'], caller: ['workspace', ...SPEAKER, 'seesSecrets'] },
   async respond({ query, identity, services }) {
     const { agents, ...page } = await listAgents(services.reads, identity.workspace, query);
     return { agents: await inPieces(agents, (agent) => shownTo(identity, agent)), ...page };
@@ -116,7 +116,10 @@ const create = defineRoute({
       services.taskStats(identity.workspace, body.name),
       createAgent(services.commands, command, agentRoom(services), body, options),
     ]);
-    const agent = shownTo(identity, await recordAfter(services.records, identity.workspace, id, executed));
+    const agent = shownTo(
+      identity,
+      await recordAfter(services.reads, services.records, identity.workspace, id, executed),
+    );
     return { agent: { ...agent, taskStats }, ...(warning !== undefined && { warning }) };
   },
 });
@@ -165,7 +168,7 @@ const one = defineCachedRoute({
   params: contract.agentParams,
   refuses: [404],
   responses: { 200: { description: 'The agent', schema: contract.agentResponse } },
-  cache: { models: ['agents'], caller: ['workspace', ...SPEAKER, 'seesSecrets'] },
+  cache: { models: ['agents', 'leases'], caller: ['workspace', ...SPEAKER, 'seesSecrets'] },
   async respond({ params, identity, services }) {
     const agent = orNotFound(await agentRecord(services.reads, identity.workspace, params.id), 'Agent');
     return { agent: shownTo(identity, agent) };
@@ -212,7 +215,10 @@ const putById = defineRoute({
     const executed = await updateById(services.commands, command, id, change, isStored);
     if (firstOf(executed.events, agentDetailsChanged)?.data.changes.name !== undefined)
       await follow(services, command, context, id);
-    const agent = shownTo(identity, await recordAfter(services.records, identity.workspace, id, executed));
+    const agent = shownTo(
+      identity,
+      await recordAfter(services.reads, services.records, identity.workspace, id, executed),
+    );
     return { success: true, agent };
   },
 });
@@ -238,7 +244,7 @@ const remove = defineRoute({
   async respond({ params, body, identity, services, command, context }) {
     const { id } = await requireAgent(services, identity, params.id, { recent: true });
     const remove_workspace = body.remove_workspace ?? false;
-    const { name, warning } = await deleteAgent(services.commands, command, id, remove_workspace);
+    const { name, warning } = await deleteAgent(services, command, id, remove_workspace);
     await follow(services, command, context, id);
     return { success: true, deleted: name, remove_workspace, ...(warning !== undefined && { warning }) };
   },

@@ -87,9 +87,10 @@ const remove = defineRoute({
   params: idParams,
   refuses: [404, 409],
   responses: { 200: { description: 'Deleted', schema: contract.workspaceDeletedResponse } },
-  async respond({ params, services: { commands, reads }, command, checkShared }) {
+  async respond({ params, services, command, checkShared }) {
     await checkShared('workspaces');
-    const parts = { commands, reads, admins: adminsIn(reads) };
+    const { commands, leases, reads } = services;
+    const parts = { commands, leases, reads, admins: adminsIn(reads) };
     const { name, moves_to: movesTo } = await deleteWorkspace(parts, command, params.id);
     return { success: true, deleted: name, agents_moved_to: movesTo };
   },

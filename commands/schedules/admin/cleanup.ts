@@ -9,6 +9,7 @@ import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metada
 import { notificationsDeleted } from '../../../shared/events/monitoring/notifications.ts';
 import { DAY, seconds } from '../../../shared/time.ts';
 import { type Cleaning, cleanUp as cleanUpOne } from '../../admin/cleanup.ts';
+import { removeOldSummaries } from '../../agents/leases.ts';
 import type { Commands } from '../../handler.ts';
 import { notificationsStream } from '../../monitoring/notifications.ts';
 import { scheduledContext } from '../../policies/policy.ts';
@@ -101,9 +102,11 @@ export function cleanupSchedule(parts: {
   readonly commands: Commands;
   readonly reads: Reads;
   readonly setting: Setting;
+  /** How far back reads may go, days; 0: to the beginning. */
+  readonly historyDays: number;
   readonly now: () => number;
 }): Schedule {
-  const { commands, reads, setting, now } = parts;
+  const { commands, reads, setting, historyDays, now } = parts;
   const days = async (name: SettingName) => Number(await setting(name));
   return {
     id: 'auto_cleanup',
@@ -118,15 +121,18 @@ export function cleanupSchedule(parts: {
       const removed = await cleanUp({ commands, reads, notificationDays, deadline, now });
       const retention = { activities: 0, pipeline_runs: 0, token_usage: 0, audit_log: 0 };
       for (const table of CLEANED) retention[table] = await days(`retention.${table}_days`);
+      const workspaces = await allWorkspaces(reads);
       const others = await cleanUpWorkspaces({
         cleaning: { commands, reads, now },
-        workspaces: await allWorkspaces(reads),
+        workspaces,
         retention,
         deadline,
       });
+      const summaries = await removeOldSummaries({ commands, reads }, workspaces, { days: historyDays, deadline, now });
       const all = [
         counted(removed, 'notification', 'notifications'),
         ...CLEANED.filter((table) => others[table] > 0).map((table) => counted(others[table], ...NOUNS[table])),
+        ...(summaries > 0 ? [counted(summaries, 'summary of heartbeats', 'summaries of heartbeats')] : []),
       ];
       return `${all.join(', ')} ${all.length === 1 && removed === 1 ? 'was' : 'were'} removed.`;
     },

@@ -7,9 +7,11 @@
 import { randomUUID } from 'node:crypto';
 import { livenessChecked } from '../../../shared/events/agents/liveness.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
+import type { Leases } from '../../../shared/ports/agents/leases.ts';
 import type { RecordPlace } from '../../../shared/ports/read-models.ts';
 import { MINUTE, seconds } from '../../../shared/time.ts';
 import { type AgentState, agentDecider, agentStream } from '../../agents/agents.ts';
+import { livenessStream } from '../../agents/leases.ts';
 import { decideStatus } from '../../connections.ts';
 import type { Commands } from '../../handler.ts';
 import { scheduledContext, unlessBusy } from '../../policies/policy.ts';
@@ -28,6 +30,7 @@ export interface SilentAgent extends RecordPlace {
 
 export interface Sweep {
   readonly commands: Commands;
+  readonly leases: Pick<Leases, 'revoke'>;
   /** Finds the agents that are not offline and have not reported after `since`, Unix seconds. */
   readonly silentAgents: (since: number) => Promise<readonly SilentAgent[]>;
   /** How long an agent may be silent. */
@@ -38,12 +41,14 @@ export interface Sweep {
 
 /** Checks all workspaces once. @returns the names of the agents that were set offline */
 export async function sweepLiveness(parts: Sweep): Promise<readonly string[]> {
-  const { commands, silentAgents } = parts;
+  const { commands, leases, silentAgents } = parts;
   const since = parts.now() - parts.timeoutMinutes * MINUTE * 1_000;
   const run = randomUUID();
   const silent = await silentAgents(seconds(since));
   const marked = new Map<number, { tenant: number; names: string[] }>();
   for (const { workspace, tenant, id, name } of silent) {
+    // A heartbeat from now on is an event, which the decision sees, or comes after.
+    if ((await leases.revoke({ tenant, workspace, agent: id }, seconds(since))) === undefined) continue;
     const context = scheduledContext(run, tenant, workspace);
     // If the agent keeps changing, it is alive.
     const events = await unlessBusy(
@@ -55,7 +60,7 @@ export async function sweepLiveness(parts: Sweep): Promise<readonly string[]> {
     marked.set(workspace, place);
   }
   for (const [workspace, { tenant, names }] of marked) {
-    await commands.record(`liveness-${workspace}`, scheduledContext(run, tenant, workspace), [
+    await commands.record(livenessStream(workspace), scheduledContext(run, tenant, workspace), [
       livenessChecked.draft({ marked_offline: names, count: names.length }),
     ]);
   }

@@ -21,7 +21,8 @@ export function Agents() {
     limit: PAGE,
     offset,
   };
-  const read = useRead('GET /api/agents', { query: asked }, { kinds: ['agent.'] });
+  // Heartbeats that change nothing send no frame, and move `last_seen`.
+  const read = useRead('GET /api/agents', { query: asked }, { kinds: ['agent.'], every: 15_000 });
   return (
     <Page
       title="Agents"

@@ -88,6 +88,11 @@ export const KNOWN_SETTINGS = {
     (of) => String(of.agentTimeoutMinutes),
     whole(0, 10_080),
   ),
+  'general.heartbeat_events': general(
+    'Which heartbeats are events: those that change something (changes), or all. The others are summed up every 5 minutes',
+    'changes',
+    oneOf('changes', 'all'),
+  ),
   'general.agent_heartbeat': general('Whether silent agents are set offline', 'true', flag),
   'general.recurring_task_spawn': general('Whether tasks are created from recurring ones', 'true', flag),
   'general.stale_task_requeue': general('Whether stuck tasks return to the queue', 'true', flag),

@@ -62,6 +62,9 @@ const activity = statusChange.extend({ entity_type: z.string(), entity_id: z.int
 
 const audit = z.object({
   total_activities: z.int(),
+  heartbeats: z
+    .int()
+    .describe('its heartbeats; those that changed nothing are no activities, and count at the last of 5 minutes'),
   by_type: z.record(z.string(), z.int()),
   activities: z.array(activity).describe('the newest 200'),
   total_entries: z.int().describe('in the audit trail'),

@@ -21,6 +21,11 @@ export const diagnosticsSummary = z.object({
   tasks_completed: z.int().describe('number of its tasks completed in the window'),
   tasks_total: z.int().describe('tasks that are assigned to it'),
   activity_count: z.int(),
+  heartbeats: z
+    .int()
+    .describe(
+      'heartbeats in the window; those that changed nothing are no activities, and count at the last of 5 minutes',
+    ),
   error_count: z.int(),
   error_rate_percent: percent.describe(
     'errors per activity in per cent, two decimals; at most 100, and 100 if there are only errors',

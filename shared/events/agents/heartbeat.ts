@@ -1,4 +1,4 @@
-/** Heartbeats and wake-ups of agents. Streams: `agent-<workspace>-<id>`. */
+/** Heartbeats and wake-ups of agents. Streams: `agent-<workspace>-<id>`; summaries: `liveness-<workspace>`. */
 import { z } from 'zod';
 import { frontOf } from '../../storable.ts';
 import { seconds } from '../../time.ts';
@@ -19,7 +19,7 @@ const idleFrame = (data: { agent_id: number; name: string; last_activity: string
 
 export const agentHeartbeatReceived = defineEvent({
   type: 'AgentHeartbeatReceived',
-  doc: 'An agent sent a heartbeat. It is now idle.',
+  doc: 'An agent sent a heartbeat that changed something, or every heartbeat is recorded (`general.heartbeat_events`). The agent is now idle.',
   schema: z.object({
     ...agentFields,
     last_activity: z.string(),
@@ -39,6 +39,31 @@ export const agentHeartbeatReceived = defineEvent({
     data: { workItemsCount: data.work_items_count, workItemTypes: data.work_item_types },
   }),
   frames: ({ data, meta }) => [idleFrame(data, meta.at)],
+});
+
+/** Heartbeats of an agent in a window: its id, how many, and the first and the last, in seconds after `from`. */
+const summary = z.tuple([z.int().positive(), z.int().positive(), z.int().nonnegative(), z.int().nonnegative()]);
+
+export const heartbeatsReceived = defineEvent({
+  type: 'HeartbeatsReceived',
+  doc: 'The heartbeats in a window that changed nothing. `part`: a window with many agents has several events.',
+  schema: z.object({
+    window: z.int().positive(),
+    part: z.int().nonnegative(),
+    from: z.int().nonnegative(),
+    to: z.int().nonnegative(),
+    agents: z.array(summary),
+    /** Connections that some of them named: agent, connection, and when it was named last, in seconds after `from`. */
+    connections: z.array(z.tuple([z.int().positive(), z.string(), z.int().nonnegative()])),
+  }),
+});
+
+export const heartbeatSummariesRemoved = defineEvent({
+  type: 'HeartbeatSummariesRemoved',
+  doc: 'Rows of old summaries were removed, because reads go back no further (`MC_RETAIN_HISTORY_DAYS`). The event names them by agent and window, so that every rebuild removes the same ones; the summaries stay in the log.',
+  schema: z.object({
+    agents: z.array(z.object({ agent_id: z.int().positive(), windows: z.array(z.int().positive()) })),
+  }),
 });
 
 export const agentWoken = defineEvent({

@@ -6,6 +6,7 @@ import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
 import { failureOf, outcomeOf, sample } from '../../support/kit.ts';
+import { leasesMemory } from '../../support/leases-memory.ts';
 
 describe('an agent’s own update', () => {
   const open = async () => {
@@ -215,7 +216,7 @@ describe('the deletion of an agent', () => {
   const open = async () => {
     const agents = agentsMemory();
     const id = await agents.make('ada', { session_key: 'key-1' });
-    const remove = () => deleteAgent(agents.commands, agents.context(), id, true);
+    const remove = () => deleteAgent({ commands: agents.commands, leases: leasesMemory() }, agents.context(), id, true);
     return { agents, id, remove };
   };
 

@@ -1,15 +1,23 @@
 /** Heartbeats with what is waiting for their agents, which may have been read some time ago. */
 import { expect } from 'chai';
 import { agentDecider, agentStream, decideDelete } from '../../../commands/agents/agents.ts';
-import { decideHeartbeat, decideWake, recordHeartbeat } from '../../../commands/agents/heartbeat.ts';
+import {
+  decideHeartbeat,
+  decideWake,
+  type Heartbeat,
+  isRoutine,
+  recordHeartbeat,
+} from '../../../commands/agents/heartbeat.ts';
 import type { Inbox } from '../../../queries/agents/heartbeat.ts';
 import type { AgentRef } from '../../../shared/contract/agents/agents.ts';
 import { agentDetailsChanged } from '../../../shared/events/agents/agents.ts';
+import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
 import type { TaskView } from '../../../shared/identity.ts';
-import { given, registered, status } from '../../support/agent.ts';
+import { ada, deleted, details, given, registered, status } from '../../support/agent.ts';
 import { agentsMemory } from '../../support/agents-memory.ts';
-import { failureOf, outcomeOf, sample } from '../../support/kit.ts';
+import { type Draft, failureOf, outcomeOf, sample } from '../../support/kit.ts';
+import { leasesMemory } from '../../support/leases-memory.ts';
 
 describe('a recorded heartbeat', () => {
   const workItems: Inbox['workItems'] = [
@@ -31,7 +39,8 @@ describe('a recorded heartbeat', () => {
         return { agent, workItems, pendingTasks: [], messages: [], until: Number.MAX_SAFE_INTEGER };
       },
     };
-    const parts = { commands: agents.commands, inboxes };
+    const leases = leasesMemory();
+    const parts = { commands: agents.commands, inboxes, leases, eachIsEvent: async () => true, now: Date.now };
     /** @param agentName the agent that the caller speaks for */
     const beat = (ref: AgentRef, agentName: string | null = null, context = agents.context()) => {
       const caller = { identity: { ...operator, agentName }, arrivedAt: 5 };
@@ -145,6 +154,29 @@ const heartbeat = { connection_id: null, work_items_count: 0, work_item_types: [
 const types = (drafts: readonly EventDraft[]) => drafts.map((draft) => draft.type);
 
 describe('agent: heartbeat', () => {
+  it('is routine when it changes nothing', () => {
+    const beaten = sample(agentHeartbeatReceived, {
+      ...{ ...ada, last_activity: 'Heartbeat received' },
+      ...{ work_items_count: 3, work_item_types: ['mentions', 'assigned_tasks'] },
+    });
+    const same = { ...heartbeat, work_items_count: 3, work_item_types: ['mentions', 'assigned_tasks'] };
+    const tokenUsage = { id: 'r', model: 'm' } as unknown as Heartbeat['tokenUsage'];
+    const routine = (more: readonly Draft[], beat: Heartbeat = same) =>
+      isRoutine(given(registered, status('idle'), ...more).state, beat);
+    expect(routine([beaten])).to.equal(true);
+    expect(routine([]), 'the first one').to.equal(false);
+    expect(routine([beaten], { ...same, work_items_count: 2 }), 'less waits').to.equal(false);
+    expect(routine([beaten], { ...same, work_item_types: ['mentions'] }), 'something else waits').to.equal(false);
+    expect(routine([beaten], { ...same, tokenUsage }), 'tokens').to.equal(false);
+    expect(routine([beaten, status('busy')]), 'another status').to.equal(false);
+    expect(routine([beaten, status('busy'), status('idle')]), 'another last activity').to.equal(false);
+    expect(routine([beaten, details({ last_activity: 'thinks' })]), 'another last activity').to.equal(false);
+    expect(routine([beaten, details({ role: 'lead' })]), 'another role').to.equal(true);
+    expect(routine([beaten, decideWake(given(registered).state, null)[0] as Draft]), 'woken').to.equal(false);
+    expect(routine([beaten, deleted]), 'deleted').to.equal(false);
+    expect(isRoutine(given().state, same), 'not registered').to.equal(false);
+  });
+
   it('is one event for an idle agent', () => {
     expect(types(decideHeartbeat(given(registered, status('idle')).state, heartbeat))).to.deep.equal([
       'AgentHeartbeatReceived',

@@ -12,6 +12,7 @@ import { type AppError, invalid, LogUnavailableError } from '../../../shared/err
 import { nameKeys } from '../../../shared/names.ts';
 import { fixtureForEach } from '../../support/fixture.ts';
 import { anyRoom } from '../../support/kit.ts';
+import { leasesMemory } from '../../support/leases-memory.ts';
 import { type MemoryWorld, memoryWorld, repeatedRequest } from '../../support/memory-world.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -66,7 +67,7 @@ describe('agent names', () => {
     expect(await statusOf(register(two, 'ada', 'key'))).to.equal(200);
     expect(await statusOf(register(two, 'eve'))).to.equal(409);
     expect(await statusOf(register(two, 'x', 'other'))).to.equal(409);
-    await deleteAgent(one, context(), id, false);
+    await deleteAgent({ commands: one, leases: leasesMemory() }, context(), id, false);
     expect(await statusOf(register(two, 'eve', 'other'))).to.equal(200);
   });
 

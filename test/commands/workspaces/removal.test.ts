@@ -1,6 +1,7 @@
 /** Deleting workspaces: the decisions, and what moves where names are taken or a step is repeated. */
 import { expect } from 'chai';
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
+import { livenessStream } from '../../../commands/agents/leases.ts';
 import { moveAgent } from '../../../commands/agents/moves.ts';
 import { moveProject } from '../../../commands/projects/moves.ts';
 import { projectDecider, projectStream } from '../../../commands/projects/projects.ts';
@@ -16,6 +17,7 @@ import {
 } from '../../../shared/events/workspaces/workspaces.ts';
 import { errorOf } from '../../infra/event-log/conformance/subject.ts';
 import { givenFor, registeredAgent } from '../../support/kit.ts';
+import { leasesMemory } from '../../support/leases-memory.ts';
 import { memoryWorld } from '../../support/memory-world.ts';
 import { tenantMade } from '../../support/tenants.ts';
 import { testOrigin } from '../../support/world.ts';
@@ -67,9 +69,23 @@ describe('deleting workspaces', () => {
       return { world, commands, there };
     };
 
+    it('leave their heartbeats in the log of the deleted workspace, before their deletion', async () => {
+      const { world, commands } = await start();
+      const leases = leasesMemory();
+      await leases.renew({ tenant: 1, workspace: FROM, agent: 7, at: 100, connection: null });
+      await moveAgent({ commands, leases }, from, TO, scout);
+      const types = world.written().map(({ stream, type }) => `${stream} ${type}`);
+      const [summed, deletion] = [
+        types.indexOf(`${livenessStream(FROM)} HeartbeatsReceived`),
+        types.indexOf(`${agentStream(FROM, 7)} AgentDeleted`),
+      ];
+      expect(summed, types.join()).to.be.within(0, deletion);
+      expect(await leases.closed('all')).to.deep.equal([]);
+    });
+
     it('keep id, texts and session key, and the old record is deleted', async () => {
       const { commands, there } = await start();
-      await moveAgent(commands, from, TO, scout);
+      await moveAgent({ commands, leases: leasesMemory() }, from, TO, scout);
       expect(await there(7)).to.deep.include({
         registered: true,
         name: 'scout',
@@ -84,16 +100,16 @@ describe('deleting workspaces', () => {
 
     it('can be moved again after any step', async () => {
       const { world, commands, there } = await start();
-      await moveAgent(commands, from, TO, scout);
+      await moveAgent({ commands, leases: leasesMemory() }, from, TO, scout);
       const written = world.written().length;
-      await moveAgent(commands, from, TO, scout);
+      await moveAgent({ commands, leases: leasesMemory() }, from, TO, scout);
       expect(world.written().slice(written)).to.deep.equal([]);
       for (let kept = 1; kept < written; kept++) {
         const { world: cut } = await start();
-        await moveAgent(cut.process(), from, TO, scout);
+        await moveAgent({ commands: cut.process(), leases: leasesMemory() }, from, TO, scout);
         cut.forgetAfter(kept);
         const next = cut.process();
-        await moveAgent(next, from, TO, scout);
+        await moveAgent({ commands: next, leases: leasesMemory() }, from, TO, scout);
         const { state } = await next.load(agentDecider, agentStream(TO, 7));
         expect(state, `after ${kept} of ${written}`).to.include({ registered: true, session_key: 'key-7' });
       }
@@ -102,10 +118,15 @@ describe('deleting workspaces', () => {
 
     it('get a numbered name if theirs is taken, or one with their id if it is not allowed', async () => {
       const { commands, there } = await start();
-      await moveAgent(commands, from, TO, { ...scout, id: 70, session_key: null });
-      await moveAgent(commands, from, TO, { ...scout, id: 71, session_key: null });
+      await moveAgent({ commands, leases: leasesMemory() }, from, TO, { ...scout, id: 70, session_key: null });
+      await moveAgent({ commands, leases: leasesMemory() }, from, TO, { ...scout, id: 71, session_key: null });
       expect((await there(71)).name).to.equal('scout-2');
-      await moveAgent(commands, from, TO, { ...scout, id: 72, name: 'bad\u200bname', session_key: null });
+      await moveAgent({ commands, leases: leasesMemory() }, from, TO, {
+        ...scout,
+        id: 72,
+        name: 'bad\u200bname',
+        session_key: null,
+      });
       expect((await there(72)).name).to.equal('agent-72');
     });
   });

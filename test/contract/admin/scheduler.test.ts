@@ -17,6 +17,7 @@ describe('/api/scheduler', function () {
 
   const PATH = '/api/scheduler';
   const IDS = [
+    'heartbeat_summary',
     'agent_heartbeat',
     'stale_connections',
     'auto_backup',
@@ -88,7 +89,7 @@ describe('/api/scheduler', function () {
         'webhook_retry',
         'alert_evaluation',
       ],
-      ...['purge_idempotency_keys', 'purge_logs', 'purge_sessions', 'cron'],
+      ...['heartbeat_summary', 'purge_idempotency_keys', 'purge_logs', 'purge_sessions', 'cron'],
     ]);
     await put({
       ...{ 'general.auto_cleanup': false, 'general.recurring_task_spawn': true },

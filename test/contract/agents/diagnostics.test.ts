@@ -23,6 +23,7 @@ describe('GET /api/agents/{id}/diagnostics', () => {
       tasks_completed: 0,
       tasks_total: 0,
       activity_count: 0,
+      heartbeats: 0,
       error_count: 0,
       error_rate_percent: 0,
     });

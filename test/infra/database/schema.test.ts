@@ -182,6 +182,7 @@ describe('prebuilt database tables', function () {
       'migrations.kysely_migration',
       'migrations.kysely_migration_lock',
       'service.checkpoints',
+      'service.lease_moves',
     ]);
     const { rows } = await pool.query(
       'SELECT max(position) AS position, max(leader) AS leader FROM service.checkpoints',

@@ -353,7 +353,7 @@ describe('stamps', () => {
   const alone = (head: number) => {
     const changes = createChangeTracker();
     const state = { credentials: 0 };
-    const own = { changed: changes.last, credentials: () => state.credentials };
+    const own = { changed: changes.last, leases: () => 0, credentials: () => state.credentials };
     const neverAsked = () => {
       throw new Error('the database was asked');
     };

@@ -1,6 +1,7 @@
 /** Exported rows: pages bounded in rows and bytes, complete and in order, also where many have one time. */
 import { expect } from 'chai';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { leasesProjection } from '../../../projections/agents/leases.ts';
 import { exportedRows } from '../../../queries/admin/export.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts';
@@ -9,7 +10,7 @@ const AGENTS = 650;
 const HUGE = 600_000;
 
 describe('exported rows', () => {
-  const models = readModels([agentsProjection]);
+  const models = readModels([leasesProjection, agentsProjection]);
   before(async () => {
     const huge = [agentRegisteredAs(900, 'a', { soul_content: 'x'.repeat(HUGE) }), { at: 5_000 }] as const;
     await models.tell(

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { agentAttributionProjection } from '../../../projections/agents/attribution.ts';
+import { leasesProjection } from '../../../projections/agents/leases.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { auditProjection } from '../../../projections/monitoring/audit.ts';
 import { taskCommentsProjection } from '../../../projections/tasks/comments.ts';
@@ -128,6 +129,7 @@ describe('queries: attribution', () => {
   const positionOf = (one: Case) => cases.indexOf(one) + 3;
 
   const models = readModels([
+    leasesProjection,
     agentsProjection,
     agentAttributionProjection,
     activitiesProjection,

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { diagnosticsProjection } from '../../../projections/agents/diagnostics.ts';
+import { leasesProjection } from '../../../projections/agents/leases.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { tokensProjection } from '../../../projections/tokens/reports.ts';
@@ -101,6 +102,7 @@ describe('agent diagnostics', () => {
   ) => diagnosticsOf(models.reads, allTasks(1), of, windowOf(String(hours), now * 1_000), new Set(sections), most);
 
   const models = readModels([
+    leasesProjection,
     agentsProjection,
     activitiesProjection,
     tasksProjection,

@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { leasesProjection } from '../../../projections/agents/leases.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { sessionsProjection } from '../../../projections/sessions.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
@@ -21,7 +22,7 @@ import { type Draft, eventsOf, registeredAgent, sample } from '../../support/kit
 import { readModels, type Told } from '../../support/rows.ts';
 import { createdAs, TASK } from '../../support/tasks.ts';
 
-const PROJECTIONS = [agentsProjection, tasksProjection, sessionsProjection, activitiesProjection];
+const PROJECTIONS = [leasesProjection, agentsProjection, tasksProjection, sessionsProjection, activitiesProjection];
 
 /** Something that happens to one of a few records; what makes no sense then does not happen. */
 interface Step {

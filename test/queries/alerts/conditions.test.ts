@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { leasesProjection } from '../../../projections/agents/leases.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { type Projection, schemaOf } from '../../../projections/projection.ts';
 import { sessionsProjection } from '../../../projections/sessions.ts';
@@ -129,7 +130,13 @@ const seenOf =
 
 describe('queries: alert rule conditions', function () {
   this.timeout(60_000);
-  const models = readModels([agentsProjection, tasksProjection, sessionsProjection, activitiesProjection]);
+  const models = readModels([
+    leasesProjection,
+    agentsProjection,
+    tasksProjection,
+    sessionsProjection,
+    activitiesProjection,
+  ]);
 
   /** Puts records in place of those that are there; another workspace has one that matches nearly everything. */
   async function store(entity: EntityType, records: readonly Record_[]): Promise<void> {
