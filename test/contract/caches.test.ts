@@ -150,6 +150,7 @@ describe('contract: caches', function () {
       workspaces: [1, workspace.id, place.workspace],
       'provision-jobs': [1],
     });
+    await askAll();
   });
 
   const urls = () =>
@@ -169,30 +170,11 @@ describe('contract: caches', function () {
       /^(since|until|from|to|generated_at|seconds_by_status)$/.test(key) ? 0 : value,
     );
 
-  it('give each caller the same response as without them, regardless of earlier or concurrent callers', async () => {
-    const differs = new Set<string>();
-    const wrong: string[] = [];
-    for (const { path, url } of urls()) {
-      const cold = new Map<string, string>();
-      for (const [name, caller] of callers) cold.set(name, shownBy(await ask(url, caller, COLD)));
-      if (new Set(cold.values()).size > 1) differs.add(path);
-      const check = async (how: string, [name, caller]: [string, Caller], more?: Record<string, string>) => {
-        const reply = await ask(url, caller, more);
-        if (shownBy(reply) !== cold.get(name))
-          wrong.push(`${url} as ${name}, ${how}: ${shownBy(reply)} instead of ${cold.get(name)}`);
-        if (reply.status === 200) expect(reply.headers.get('etag'), `${url} is cached`).to.be.a('string');
-      };
-      for (const each of [...callers]) await check('after others', each);
-      for (const each of [...callers].reverse()) await check('from memory', each);
-      await Promise.all([...callers].map((each) => check('with others', each, COLD)));
-    }
-    expect(wrong.join('\n')).to.equal('');
-    const same = new Set(cached.map(({ path }) => path).filter((path) => !differs.has(path)));
-    expect([...same], 'these need records that callers see differently').to.deep.equal([]);
-  });
+  /** By path: the read models that its responses without a cache have read, directly or through shared data. */
+  const read = new Map<string, Set<string>>();
 
-  // A model that the cache does not name could change without ending the cached response.
-  it('name exactly the read models that their responses read, directly or through data shared between requests', async () => {
+  /** Notes in `read` what `work` reads. */
+  async function noting(work: () => Promise<void>): Promise<void> {
     const { positions } = world.service.core;
     const nameOf = new Map(projections.map((one) => [schemaOf(one), one.name]));
     const reading = new AsyncLocalStorage<Set<string>>();
@@ -208,22 +190,56 @@ describe('contract: caches', function () {
       note(models);
       return stamp.call(positions, models, ...more);
     };
-    const read = new Map<string, Set<string>>();
     const originals = cached.map(({ cache }) => [cache, cache.respond] as const);
     try {
       for (const { path, cache } of cached) {
         const { respond } = cache;
-        const own = new Set<string>();
+        const own = read.get(path) ?? new Set<string>();
         read.set(path, own);
         Object.assign(cache, {
           respond: (call: Parameters<typeof respond>[0]) => reading.run(own, () => respond(call)),
         });
       }
-      for (const { url } of urls()) for (const caller of callers.values()) await ask(url, caller, COLD);
+      await work();
     } finally {
       for (const [cache, respond] of originals) Object.assign(cache, { respond });
       Object.assign(positions, { reachSchemas, stamp });
     }
+  }
+
+  /** Paths whose responses differ between callers. */
+  const differs = new Set<string>();
+  /** Responses that differ from those without caches. */
+  const wrong: string[] = [];
+
+  /** Asks each URL without caches, and then in every way that may meet a cached response. */
+  async function askAll(): Promise<void> {
+    for (const { path, url } of urls()) {
+      const cold = new Map<string, string>();
+      await noting(async () => {
+        for (const [name, caller] of callers) cold.set(name, shownBy(await ask(url, caller, COLD)));
+      });
+      if (new Set(cold.values()).size > 1) differs.add(path);
+      const check = async (how: string, [name, caller]: [string, Caller], more?: Record<string, string>) => {
+        const reply = await ask(url, caller, more);
+        if (shownBy(reply) !== cold.get(name))
+          wrong.push(`${url} as ${name}, ${how}: ${shownBy(reply)} instead of ${cold.get(name)}`);
+        if (reply.status === 200) expect(reply.headers.get('etag'), `${url} is cached`).to.be.a('string');
+      };
+      for (const each of [...callers]) await check('after others', each);
+      for (const each of [...callers].reverse()) await check('from memory', each);
+      await Promise.all([...callers].map((each) => check('with others', each, COLD)));
+    }
+  }
+
+  it('give each caller the same response as without them, regardless of earlier or concurrent callers', () => {
+    expect(wrong.join('\n')).to.equal('');
+    const same = new Set(cached.map(({ path }) => path).filter((path) => !differs.has(path)));
+    expect([...same], 'these need records that callers see differently').to.deep.equal([]);
+  });
+
+  // A model that the cache does not name could change without ending the cached response.
+  it('name exactly the read models that their responses read, directly or through data shared between requests', () => {
     for (const { path, cache } of cached) {
       const own = [...(read.get(path) ?? [])];
       // The cache adds it itself for callers that see the tasks of one agent.

@@ -3,12 +3,12 @@
  * responses, reports, the past, the log, exports and MCP tools. A reader in another tenant gets all its responses, and not
  * much later than before. Rate limits are on.
  *
- * READS_SECONDS: how long each attack takes, 3 by default. READS_REPORT=1 prints what was measured.
+ * It measures time, so it runs with TEST_RUNS=many only, as in CI. READS_SECONDS: how long each attack takes, 3 by default. READS_REPORT=1 prints what was measured.
  */
 import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
 import { closing } from '../support/fixture.ts';
-import { needsServer } from '../support/needs.ts';
+import { needs, needsServer } from '../support/needs.ts';
 import { type Asked, startReads } from '../support/reads-load.ts';
 import { bodyOf, call, freshDatabase } from '../support/service.ts';
 import { KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
@@ -208,7 +208,8 @@ describe('reads of one key', function () {
   this.timeout(240_000);
   const { SERVICE_NODE_ARGS } = process.env;
   // Other tests turn optimisation off, because their processes end soon.
-  before(() => {
+  before(function () {
+    needs('TEST_RUNS=many', process.env.TEST_RUNS === 'many', this);
     process.env.SERVICE_NODE_ARGS = '--no-warnings';
   });
   after(() => {

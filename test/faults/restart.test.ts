@@ -19,6 +19,7 @@ import { type Node, runCli, startNode } from '../support/cluster.ts';
 import { expectOnce, randomFrom, type StreamClient, startLoad, startStreamClient } from '../support/load.ts';
 import { needs } from '../support/needs.ts';
 import { type OwnPostgres, ownPostgres, ownRedis, type Server } from '../support/own-servers.ts';
+import { runs } from '../support/runs.ts';
 import { call, freshDatabase } from '../support/service.ts';
 import { KEY } from '../support/service-process.ts';
 import { openStream } from '../support/stream.ts';
@@ -30,7 +31,7 @@ const random = randomFrom(seed);
 const headers = { 'x-api-key': KEY };
 const JSON_BODY = { 'content-type': 'application/json' };
 const ROUNDS = Number(process.env.FAULT_ROUNDS ?? 1);
-const RESTARTS = 6;
+const RESTARTS = runs(2, 6);
 const CUTS = 4;
 
 /** Reads the same few addresses over and over, so that most are answered from memory. */

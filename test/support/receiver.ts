@@ -26,6 +26,8 @@ export interface Receiver {
   of(type: string): Received[];
   /** Says what is answered from now on. */
   react(how: (received: Received) => Reaction): void;
+  /** Cuts the connections of requests without a response. */
+  cut(): void;
   close(): Promise<void>;
 }
 
@@ -58,6 +60,9 @@ export async function startReceiver(): Promise<Receiver> {
     });
   });
   const { port } = server;
+  const cut = () => {
+    for (const res of open) res.destroy();
+  };
   return {
     url: `http://127.0.0.1:${port}/hook`,
     port,
@@ -66,8 +71,9 @@ export async function startReceiver(): Promise<Receiver> {
     react(how) {
       react = how;
     },
+    cut,
     async close() {
-      for (const res of open) res.destroy();
+      cut();
       await server.close();
     },
   };

@@ -275,7 +275,7 @@ describe('agent diagnostics', () => {
         checkDiagnostics({ ...found, evidence }, reader);
         for (const one of Object.values(evidence ?? {})) expect(one.positions?.length ?? 0).to.be.at.most(most);
       }),
-      { numRuns: 15 },
+      { numRuns: runs(6, 15) },
     );
   });
 

@@ -329,7 +329,7 @@ describe('token totals', () => {
           await checkExport(timeframe, at, limit, reader);
         },
       ),
-      { numRuns: 15 },
+      { numRuns: runs(8, 15) },
     );
   });
 

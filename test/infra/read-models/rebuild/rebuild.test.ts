@@ -199,7 +199,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
             expect(reports.every((report) => report.compared && report.equal && !report.switched)).to.equal(true);
           },
         ),
-        { numRuns: 3 },
+        { numRuns: runs(2, 3) },
       );
       expect(await schemas()).to.deep.equal([]);
     });
@@ -234,7 +234,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       for await (const page of view.store.log.readAll())
         pages.push(await Promise.all(page.map((event) => view.store.decode(event))));
       const events = pages.flat();
-      const some = fc.sample(fc.nat({ max: events.length - 1 }), 8).toSorted((a, b) => a - b);
+      const some = fc.sample(fc.nat({ max: events.length - 1 }), runs(4, 8)).toSorted((a, b) => a - b);
       const isAsItWas = async () => {
         const memory = new MemoryTables();
         for (const [n, event] of events.entries()) {
@@ -358,7 +358,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     });
 
     it('resumes after an interruption, unless `fresh` is set or the code has changed', async () => {
-      await history(1_000);
+      await history(runs(400, 1_000));
       await live();
       const rebuildSome = (options: RebuildOptions) => rebuildProjections(stores(), some, options);
       const all = await rebuildSome({ check: true });
@@ -474,7 +474,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     });
 
     it('switches without affecting concurrent writes and reads', async () => {
-      await history(500);
+      await history(runs(200, 500));
       await live();
       const writing = new AbortController();
       let written = 0;
