@@ -1,10 +1,17 @@
 /** Combinations of stores to measure on, and the processes of each. */
 import { randomUUID } from 'node:crypto';
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
+import type { Place } from './rebuild.ts';
 import { freshBenchDatabase } from './report.ts';
 
 /** Processes that are measured as one: requests go to the first. */
-export type Deployment = Pick<ServiceProcess, 'url' | 'startedMs' | 'cpuMs' | 'memoryMb'> & { stop(): Promise<void> };
+export type Deployment = Pick<ServiceProcess, 'url' | 'startedMs' | 'cpuMs' | 'memoryMb'> & {
+  readonly place: Place;
+  /** Stops the processes; the stores stay. */
+  halt(): Promise<void>;
+  /** Stops the processes and removes the stores. */
+  stop(): Promise<void>;
+};
 
 export interface Combination {
   readonly tier: 'embedded' | 'postgres' | 'cluster';
@@ -20,13 +27,23 @@ async function startAll(roles: readonly string[], env: Env, drop: () => Promise<
   const processes = await Promise.all(roles.map((role) => startProcess(directory.path, { ...env }, ['--role', role])));
   const sum = (of: (one: ServiceProcess) => number) => processes.reduce((total, one) => total + of(one), 0);
   const [first] = processes as [ServiceProcess];
+  const halt = async () => {
+    await Promise.all(processes.map((one) => one.stop()));
+  };
+  const { DATABASE_URL: url, EVENTSTORE_URL: server, EVENTSTORE_STREAM_PREFIX: prefix } = env;
   return {
+    place: {
+      dataDir: directory.path,
+      ...(url && { url }),
+      ...(server && { events: { url: server, prefix: prefix ?? '' } }),
+    },
+    halt,
     url: first.url,
     startedMs: first.startedMs,
     cpuMs: () => sum((one) => one.cpuMs()),
     memoryMb: () => sum((one) => one.memoryMb()),
     async stop() {
-      await Promise.all(processes.map((one) => one.stop()));
+      await halt();
       await directory.remove();
       await drop();
     },

@@ -1,11 +1,12 @@
 /**
- * `npm run bench [-- http|stream|start|append|rebuild|tokens|proof|past|console]`: measurements, printed as Markdown. Without a name all of them.
+ * `npm run bench [-- http|stream|start|append|rebuild|day|tokens|proof|past|console]`: measurements, printed as Markdown. Without a name all of them.
  * `BENCH_DATABASE_URL` adds PostgreSQL, `BENCH_EVENTSTORE_URL` appends and rebuilds on an event store server, and with
  * `BENCH_REDIS_URL` the cluster. `BENCH_SECONDS` sets the length of an HTTP case, `BENCH_CASES` selects cases by a
  * regular expression over their names.
  */
 import { benchAppend, benchAppendEventStore } from './append.ts';
 import { benchConsole } from './console.ts';
+import { benchDay } from './day.ts';
 import { combinations } from './deployment.ts';
 import { benchHttp, benchStart, benchStream } from './http.ts';
 import { benchPast } from './past.ts';
@@ -27,6 +28,9 @@ const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
     await benchAppendEventStore();
   },
   rebuild: benchRebuild,
+  async day() {
+    for (const combination of combinations()) await benchDay(combination);
+  },
   tokens: benchTokens,
   proof: benchProof,
   past: benchPast,

@@ -136,7 +136,7 @@ export async function measureRebuild(place: Place, ms: number): Promise<RebuildM
 }
 
 /** The same in a process of its own. @throws if that ends without an answer */
-async function measuredApart(place: Place, ms: number): Promise<RebuildMeasure> {
+export async function measuredApart(place: Place, ms: number): Promise<RebuildMeasure> {
   const child = fork(fileURLToPath(new URL('./rebuild-child.js', import.meta.url)), [JSON.stringify({ place, ms })]);
   let measure: RebuildMeasure | undefined;
   child.on('message', (message) => {
