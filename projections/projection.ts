@@ -117,6 +117,11 @@ export interface Change {
   readonly fresh: boolean;
   /** True for a change that keeps the row's position, and so its place in lists: it only removes information. */
   readonly inPlace?: boolean;
+  /**
+   * Whether the row that the change replaces gets no version, because reads of the past never use it (`unversioned`).
+   * Called after the earlier changes of the event were applied.
+   */
+  readonly isUnversioned?: (row: AnyRow) => boolean;
   /** Returns the new row, or undefined to delete it. Receives undefined if there is no row. */
   readonly apply: (row: AnyRow) => AnyRow;
 }
@@ -180,6 +185,15 @@ export const set = <C extends Columns>(
 
 /** Like `update`, but the row keeps its position. Applying such a change again must change nothing. */
 export const updateInPlace: typeof update = (table, key, apply) => ({ ...update(table, key, apply), inPlace: true });
+
+/**
+ * The change without a version of the row that it replaces, where `isUnversioned` says so: for sums that reads of the past
+ * derive from other rows. Views of the past then lack the row before the change.
+ */
+export const unversioned = <Row>(of: Change, isUnversioned: (row: Row) => boolean): Change => ({
+  ...of,
+  isUnversioned,
+});
 
 /** Deletes the row with this key. */
 export const remove = <C extends Columns>(table: Table<C>, key: KeyOf<C>): Change =>

@@ -144,13 +144,14 @@ export class Batch {
 }
 
 /** Like `applyEvent`, but does not build the key text again, and sets the row's position only at the end. */
-function applyTo(slot: Slot, { apply, inPlace }: Change, position: number): void {
+function applyTo(slot: Slot, { apply, inPlace, isUnversioned }: Change, position: number): void {
   if (slot.row && slot.position >= position) return;
   // A change in place applies to the earlier versions as well, so they are deleted.
   if (inPlace) slot.forgets = true;
   const next = apply(slot.row);
   if (next === slot.row) return;
-  if (slot.row && !inPlace) slot.versions.push(versionOf(slot.row, slot.position, position));
+  if (slot.row && !inPlace && !isUnversioned?.(slot.row))
+    slot.versions.push(versionOf(slot.row, slot.position, position));
   if (!inPlace || !slot.row) slot.position = position;
   slot.row = next;
 }

@@ -6,7 +6,7 @@ import {
   tokensReported,
 } from '../../shared/events/tokens/reports.ts';
 import { type Change, change, defineProjection, defineTable, insert, on, remove } from '../projection.ts';
-import { tokenDaysTable, tokenUsageTable, usageChanges, usageRemoved } from './usage.ts';
+import { tokenDaysTable, tokenOpenHoursTable, tokenUsageTable, usageChanges, usageRemoved } from './usage.ts';
 
 export const tokenReportsTable = defineTable(
   'reports',
@@ -79,7 +79,14 @@ const opened = (workspace_id: number, page: number): Change =>
 export const tokensProjection = defineProjection({
   name: 'tokens',
   version: 1,
-  tables: [tokenReportsTable, tokenUsageTable, tokenDaysTable, tokenAgentsTable, tokenLedgersTable],
+  tables: [
+    tokenReportsTable,
+    tokenOpenHoursTable,
+    tokenUsageTable,
+    tokenDaysTable,
+    tokenAgentsTable,
+    tokenLedgersTable,
+  ],
   weigh({ data }) {
     const many = data.reports ?? data.ids;
     return Array.isArray(many) ? many.length : 1;

@@ -3,13 +3,17 @@
  * thousand rows. Each report counts in four facets: of its agent, of its session, of its task, and of its model; in the
  * last, all agents of the workspace are combined. For time lines, the days of an agent are stored once more, a month in
  * one row.
+ *
+ * A bucket is open until a report of a later bucket arrives. Each report changes some 17 open buckets, so a change of an
+ * open bucket keeps no version: as of an earlier position, the reports of the buckets that were open then are added up
+ * instead (`queries/tokens/usage.ts`). Late and purged reports change closed buckets, and these changes keep versions.
  */
 import { hash } from 'node:crypto';
 import { allInput, NANO } from '../../shared/contract/tokens/costs.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import type { TokenReport, tokenReportsPurged } from '../../shared/events/tokens/reports.ts';
 import { startOf, type Unit } from '../../shared/time-buckets.ts';
-import { type Change, change, defineTable, type RowOf, update } from '../projection.ts';
+import { type Change, change, defineTable, observed, type RowOf, unversioned, update } from '../projection.ts';
 
 export type Facet = 'agent' | 'session' | 'task' | 'model';
 
@@ -36,6 +40,17 @@ export const FACET_UNITS: Readonly<Record<Facet, readonly Unit[]>> = {
   task: ['day', 'dekad'],
   model: ['hour', 'day', 'dekad'],
 };
+
+/** The hour of each workspace's newest report: buckets that end later are open. */
+export const tokenOpenHoursTable = defineTable(
+  'open_hours',
+  {
+    workspace_id: 'int',
+    /** Its start, Unix ms. */
+    hour: 'bigint',
+  },
+  { key: ['workspace_id'] },
+);
 
 /** Numbers come before texts: PostgreSQL finds their place in a row without reading the columns before them. */
 export const tokenUsageTable = defineTable(
@@ -262,28 +277,63 @@ function monthsOf(workspace: number, used: readonly Used[]): DaysRow[] {
 /** Adds or subtracts sums of days. A month without reports is deleted. */
 const daysChanges = (workspace: number, used: readonly Used[], sign: 1 | -1): Change[] =>
   monthsOf(workspace, used).map((other) =>
-    change(tokenDaysTable, { workspace_id: workspace, month: other.month, series: other.series }, (row) => {
-      if (!row) return sign === 1 ? other : undefined;
-      const days = summedDays(row.days as Days, other.days as Days, sign);
-      return Object.keys(days).length > 0 ? { ...row, days } : undefined;
-    }),
+    unversioned(
+      change(tokenDaysTable, { workspace_id: workspace, month: other.month, series: other.series }, (row) => {
+        if (!row) return sign === 1 ? other : undefined;
+        const days = summedDays(row.days as Days, other.days as Days, sign);
+        return Object.keys(days).length > 0 ? { ...row, days } : undefined;
+      }),
+      // Time lines of the past are read from the buckets.
+      () => true,
+    ),
   );
+
+/** The change of a workspace's open hour, and whether a bucket is open after it. @param newest of the reports, Unix ms */
+function opening(workspace_id: number, newest: number) {
+  const hour = startOf('hour', newest);
+  const { change: opened, turn } = observed(tokenOpenHoursTable, { workspace_id }, (row) =>
+    newest === NONE || (row && row.hour >= hour) ? row : { workspace_id, hour },
+  );
+  let open: ReturnType<typeof startsOf> | undefined;
+  const isOpen = ({ unit, start }: Pick<Row, 'unit' | 'start'>): boolean => {
+    const { now } = turn();
+    if (!now) return false;
+    open ??= startsOf(now.hour);
+    return unit === ALL_TIME || start >= open[unit as Unit];
+  };
+  return { opened, isOpen };
+}
+const NONE = Number.NEGATIVE_INFINITY;
 
 /** The reports of one event in all of their buckets. @param at time of the event, Unix ms */
 export function usageChanges(workspace: number, at: number, reports: readonly TokenReport[]): Change[] {
   const used = reports.map((report) => usedBy(report.used_at ?? at, report));
+  const { opened, isOpen } = opening(workspace, Math.max(...used.map((one) => one.at)));
   return [
+    opened,
     ...bucketsOf(workspace, used).map((more) =>
-      change(tokenUsageTable, keyOf(more), (row) => (row ? summed(row, more, 1) : more)),
+      unversioned(
+        change(tokenUsageTable, keyOf(more), (row) => (row ? summed(row, more, 1) : more)),
+        isOpen,
+      ),
     ),
     ...daysChanges(workspace, used, 1),
   ];
 }
 
 /** Subtracts the oldest reports. Buckets without reports are deleted. */
-export const usageRemoved = (workspace: number, used: readonly Used[]): Change[] => [
-  ...bucketsOf(workspace, used).map((less) =>
-    update(tokenUsageTable, keyOf(less), (row) => (row.requests > less.requests ? summed(row, less, -1) : undefined)),
-  ),
-  ...daysChanges(workspace, used, -1),
-];
+export function usageRemoved(workspace: number, used: readonly Used[]): Change[] {
+  const { opened, isOpen } = opening(workspace, NONE);
+  return [
+    opened,
+    ...bucketsOf(workspace, used).map((less) =>
+      unversioned(
+        update(tokenUsageTable, keyOf(less), (row) =>
+          row.requests > less.requests ? summed(row, less, -1) : undefined,
+        ),
+        isOpen,
+      ),
+    ),
+    ...daysChanges(workspace, used, -1),
+  ];
+}

@@ -12,7 +12,7 @@ import type { TaskView } from '../../shared/identity.ts';
 import { HOUR } from '../../shared/time.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { taskIdSeen, taskSeen } from '../tasks/visibility.ts';
-import { SUMS, usageSince } from '../tokens/usage.ts';
+import { SUMS, usageOf, usageSince } from '../tokens/usage.ts';
 import { derivationsOf } from './derivations.ts';
 import { beatCount } from './leases.ts';
 import { activityOf, type Found, statusOf, summaryOf, tasksOf, tokensOf, trendsOf } from './sections.ts';
@@ -204,7 +204,7 @@ export async function diagnosticsOf(
   const { rows } = await sql<Found>`
     WITH completed AS (${countsOf(signals('completed'))}), failed AS (${countsOf(signals('failed'))}),
       activities AS (${countsOf(activities)}),
-      usage AS (${usageSince(reads, workspace, 'agent', since * MS, { agent: id })})
+      usage AS (${usageSince(await usageOf(reads, workspace), 'agent', since * MS, { agent: id })})
     SELECT ${sql.join(needed.map((column) => sql`${columns[column]} AS ${sql.ref(column)}`))}`.execute(reads.db);
   const found = rows[0] as Found;
   const all: Readonly<Record<DiagnosticsSection, () => object>> = {

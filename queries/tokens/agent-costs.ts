@@ -9,6 +9,7 @@ import { namesOf, type Whose, whoseKey } from './owners.ts';
 import {
   dateOf,
   dollars,
+  grouped,
   IN_WINDOW,
   NEWEST,
   type Sql,
@@ -21,6 +22,8 @@ import {
   timelineSince,
   tokensOf,
   tokensTable,
+  type Usage,
+  usageOf,
   usageSince,
 } from './usage.ts';
 
@@ -28,9 +31,14 @@ import {
  * Sessions with a report since a moment, with their agents: `subject, agent_id, agent_name`. The window ends now, so
  * the time of a session's newest report is enough.
  */
-const sessionsSince = (reads: Reads, workspace: number, since: number): Sql => sql`
-  SELECT subject, agent_id, agent_name FROM ${tokensTable(reads, 'usage')}
-  WHERE workspace_id = ${workspace} AND facet = 'session' AND unit = ${ALL_TIME} AND start = 0 AND last_at >= ${since}`;
+function sessionsSince(usage: Usage, since: number): Sql {
+  const { reads, workspace, openHour } = usage;
+  if (openHour !== undefined)
+    return sql`SELECT DISTINCT subject, agent_id, agent_name FROM (${usageSince(usage, 'session', since)}) u`;
+  return sql`
+    SELECT subject, agent_id, agent_name FROM ${tokensTable(reads, 'usage')}
+    WHERE workspace_id = ${workspace} AND facet = 'session' AND unit = ${ALL_TIME} AND start = 0 AND last_at >= ${since}`;
+}
 
 const MOST_TOKENS = sql`sum(input_tokens + output_tokens) DESC`;
 
@@ -52,19 +60,24 @@ interface AgentDays {
 const newestIn = (rows: readonly { readonly position: number }[]): number =>
   Math.max(0, ...rows.map(({ position }) => position));
 
-/** The part of the first day that is in the window. */
-async function firstDay(reads: Reads, workspace: number, since: number, until: number): Promise<AgentDays> {
+/** Days, read from buckets and single reports. */
+async function daysFromUsage(usage: Usage, since: number, until: number): Promise<AgentDays> {
   if (since === until) return { by: new Map(), to: 0 };
-  const { rows } = await sql<Whose & Sums & { position: number }>`
-    SELECT agent_id, agent_name, ${SUMS}, ${NEWEST} AS position
-    FROM (${usageSince(reads, workspace, 'agent', since, { coarsest: 'hour', until })}) a
-    GROUP BY agent_id, agent_name`.execute(reads.db);
-  const start = startOf('day', since);
+  const { rows } = await sql<Whose & Sums & { start: number; position: number }>`
+    SELECT agent_id, agent_name, start - start % ${DAY_MS} AS start, ${SUMS}, ${NEWEST} AS position
+    FROM (${usageSince(usage, 'agent', since, { coarsest: 'day', until })}) a
+    GROUP BY 1, 2, 3 ORDER BY 3`.execute(usage.reads.db);
+  const days = grouped(rows, whoseKey);
   return {
     by: new Map(
-      rows.map((row) => [
-        whoseKey(row),
-        [{ start, requests: row.requests, tokens: tokensOf(row), cost: dollars(row.cost) }],
+      [...days].map(([whose, of]) => [
+        whose,
+        of.map((row) => ({
+          start: row.start,
+          requests: row.requests,
+          tokens: tokensOf(row),
+          cost: dollars(row.cost),
+        })),
       ]),
     ),
     to: newestIn(rows),
@@ -72,7 +85,9 @@ async function firstDay(reads: Reads, workspace: number, since: number, until: n
 }
 
 /** @param since start of a day, Unix ms */
-async function wholeDays(reads: Reads, workspace: number, since: number): Promise<AgentDays> {
+async function wholeDays(usage: Usage, since: number): Promise<AgentDays> {
+  const { reads, workspace, openHour } = usage;
+  if (openHour !== undefined) return daysFromUsage(usage, since, Number.POSITIVE_INFINITY);
   const { rows } = await sql<
     Whose & { month: number; days: Readonly<Record<string, KeptDay>>; position: number }
   >`SELECT agent_id, agent_name, month, days, position FROM ${tokensTable(reads, 'days')}
@@ -102,10 +117,11 @@ export async function agentCosts(
   most?: number,
 ): Promise<AgentCostsResponse> {
   const since = sinceOf(timeframe, now);
+  const usage = await usageOf(reads, workspace);
   const { rows } = await sql<AgentRow & { newest: number }>`
     WITH m AS (
       SELECT agent_id, agent_name, model, max(position) AS position, ${SUMS}
-      FROM (${sumsSince(reads, workspace, 'agent', since, now)}) a
+      FROM (${sumsSince(usage, 'agent', since, now)}) a
       GROUP BY agent_id, agent_name, model ${IN_WINDOW})
     SELECT agent_id, agent_name, ${SUMS},
       json_agg(row_to_json(m) ORDER BY m.input_tokens + m.output_tokens DESC, model) AS models,
@@ -114,12 +130,12 @@ export async function agentCosts(
     ORDER BY ${MOST_TOKENS}, agent_id, agent_name LIMIT ${MAX_GROUPS}`.execute(reads.db);
   const { rows: sessions } = await sql<Whose & { sessions: readonly string[] }>`
     SELECT agent_id, agent_name, (array_agg(subject ORDER BY subject))[1:${sql.lit(MAX_GROUPS)}] AS sessions
-    FROM (${sessionsSince(reads, workspace, since)}) s
+    FROM (${sessionsSince(usage, since)}) s
     GROUP BY agent_id, agent_name`.execute(reads.db);
   const begin = timelineSince(since, now);
   const whole = firstFrom('day', begin);
-  const first = await firstDay(reads, workspace, begin, whole);
-  const later = await wholeDays(reads, workspace, whole);
+  const first = await daysFromUsage(usage, begin, whole);
+  const later = await wholeDays(usage, whole);
   const nameOf = await namesOf(reads, workspace, rows);
   const sessionsBy = new Map(sessions.map((row) => [whoseKey(row), row.sessions]));
   const daysOf = (row: Whose) => [first, later].flatMap(({ by }) => by.get(whoseKey(row)) ?? []);
@@ -187,6 +203,7 @@ export async function tokensByAgent(
   most?: number,
 ): Promise<ByAgentResponse> {
   const since = Math.floor(now - days * DAY_MS);
+  const usage = await usageOf(reads, workspace);
   type Model = Sums & { readonly model: string };
   const { rows } = await sql<
     Whose &
@@ -204,7 +221,7 @@ export async function tokensByAgent(
   >`
     WITH m AS (
       SELECT agent_id, agent_name, model, max(last_at) AS last_at, max(position) AS position, ${SUMS}
-      FROM (${sumsSince(reads, workspace, 'agent', since, now)}) a
+      FROM (${sumsSince(usage, 'agent', since, now)}) a
       GROUP BY agent_id, agent_name, model ${IN_WINDOW}),
     t AS (
       SELECT agent_id, agent_name, max(last_at) AS last_at, max(position) AS position, ${SUMS},
@@ -212,7 +229,7 @@ export async function tokensByAgent(
       FROM m GROUP BY agent_id, agent_name),
     s AS (
       SELECT agent_id, agent_name, count(*) AS sessions
-      FROM (${sessionsSince(reads, workspace, since)}) a GROUP BY agent_id, agent_name)
+      FROM (${sessionsSince(usage, since)}) a GROUP BY agent_id, agent_name)
     SELECT t.*, coalesce(s.sessions, 0) AS sessions, count(*) OVER () AS groups,
       (sum(requests) OVER ())::bigint AS all_requests, sum(input_tokens + output_tokens) OVER () AS all_tokens,
       sum(cost) OVER () AS all_cost, sum(estimated) OVER () AS all_estimated, max(position) OVER () AS newest

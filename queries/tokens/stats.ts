@@ -22,6 +22,7 @@ import {
   sumsSince,
   tokensOf,
   tokensTable,
+  usageOf,
   usageSince,
 } from './usage.ts';
 
@@ -73,6 +74,7 @@ export async function tokenStats(
   most?: number,
 ): Promise<TokenStatsResponse> {
   const since = sinceOf(timeframe, now);
+  const usage = await usageOf(reads, workspace);
   // PostgreSQL sums bigint as numeric, which must then be converted and compared. Counts are exact in this type, too.
   const COUNT = sql`sum(requests::double precision)`;
   const TOTALS = sql`${COUNT} AS requests, sum(input_tokens + output_tokens) AS tokens, sum(cost) AS cost,
@@ -81,12 +83,12 @@ export async function tokenStats(
     sum(estimated) AS estimated`;
   const { rows } = await sql<{ total: Totals & { position: number }; models: Named; sessions: Named; agents: Owned }>`
     WITH m AS MATERIALIZED (
-        SELECT model AS name, ${TOTALS} FROM (${sumsSince(reads, workspace, 'model', since, now)}) u
+        SELECT model AS name, ${TOTALS} FROM (${sumsSince(usage, 'model', since, now)}) u
         GROUP BY 1 HAVING ${COUNT} > 0),
       -- Sums by session tell agents apart, so those by agent need not be read.
       s AS MATERIALIZED (
         SELECT subject AS name, agent_id, agent_name, ${TOTALS}
-        FROM (${sumsSince(reads, workspace, 'session', since, now)}) u GROUP BY 1, 2, 3 HAVING ${COUNT} > 0)
+        FROM (${sumsSince(usage, 'session', since, now)}) u GROUP BY 1, 2, 3 HAVING ${COUNT} > 0)
     SELECT (SELECT json_build_object('requests', coalesce(sum(requests), 0), 'tokens', coalesce(sum(tokens), 0),
         'cost', coalesce(sum(cost), 0), 'estimated', coalesce(sum(estimated), 0), 'position', coalesce(max(position), 0)) FROM m) AS total,
       ${NAMED(sql`SELECT * FROM m ORDER BY tokens DESC, name LIMIT ${MAX_GROUPS}`)} AS models,
@@ -139,7 +141,7 @@ export async function tokenTrends(
 ): Promise<TokenTrendsResponse> {
   const since = Math.max(sinceOf(timeframe, now), now - DAY_MS);
   const { rows } = await sql<Sums & { hour: number; position: number }>`
-    SELECT start AS hour, ${SUMS}, ${NEWEST} AS position FROM (${usageSince(reads, workspace, 'model', since, { coarsest: 'hour' })}) a
+    SELECT start AS hour, ${SUMS}, ${NEWEST} AS position FROM (${usageSince(await usageOf(reads, workspace), 'model', since, { coarsest: 'hour' })}) a
     GROUP BY start ORDER BY start`.execute(reads.db);
   const trends = rows.map((row) => ({
     timestamp: new Date(row.hour).toISOString(),

@@ -32,6 +32,7 @@ import {
   sumsSince,
   timelineOf,
   timelineSince,
+  usageOf,
   usageSince,
 } from './usage.ts';
 
@@ -76,13 +77,14 @@ const ROWS = (found: RawBuilder<unknown>) => sql`(SELECT json_agg(row_to_json(on
  */
 async function findCosts(reads: Reads, view: TaskView, since: number, now: number, evident: boolean): Promise<Found> {
   const { workspace } = view;
+  const usage = await usageOf(reads, workspace);
   const tasks = tableOf(reads, tasksProjection, 'tasks');
   const projects = tableOf(reads, projectsProjection, 'projects');
   const TASKS = sql`count(DISTINCT task)::int AS tasks,
     to_json((array_agg(DISTINCT task ORDER BY task))[1:${sql.lit(MAX_GROUPS)}]) AS ids`;
   const { rows } = await sql<Found>`
     WITH used AS MATERIALIZED (
-        SELECT subject, agent_id, agent_name, model, ${SUMS} FROM (${sumsSince(reads, workspace, 'task', since, now)}) u
+        SELECT subject, agent_id, agent_name, model, ${SUMS} FROM (${sumsSince(usage, 'task', since, now)}) u
         GROUP BY 1, 2, 3, 4 ${IN_WINDOW}),
       -- Of tasks that exist and the caller sees.
       known AS MATERIALIZED (
@@ -91,7 +93,7 @@ async function findCosts(reads: Reads, view: TaskView, since: number, now: numbe
           LEFT JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id),
       dearest AS MATERIALIZED (
         SELECT task, ${SUMS} FROM known GROUP BY task ORDER BY sum(cost) DESC, task LIMIT ${MAX_GROUPS})
-    SELECT ${ROW(sql`SELECT ${SUMS}, ${NEWEST} AS position FROM (${sumsSince(reads, workspace, 'model', since, now)}) u`)} AS total,
+    SELECT ${ROW(sql`SELECT ${SUMS}, ${NEWEST} AS position FROM (${sumsSince(usage, 'model', since, now)}) u`)} AS total,
       ${evident ? tasksTo(reads, workspace) : sql`0`} AS tasks_to,
       ${ROW(sql`SELECT ${SUMS} FROM used`)} AS attributed,
       ${ROW(sql`SELECT ${SUMS} FROM known`)} AS existing,
@@ -132,7 +134,7 @@ export async function taskCosts(
   const begin = timelineSince(since, now);
   const { rows: days } = await sql<DaySums & { subject: string; position: number }>`
     SELECT subject, start - start % ${DAY_MS} AS day, ${SUMS}, ${NEWEST} AS position
-    FROM (${usageSince(reads, workspace, 'task', begin, { coarsest: 'day' })}) u
+    FROM (${usageSince(await usageOf(reads, workspace), 'task', begin, { coarsest: 'day' })}) u
     WHERE subject = ANY(${subjects}) GROUP BY 1, 2 ORDER BY 2`.execute(reads.db);
   const modelsBy = grouped(found.models ?? [], ({ task }) => String(task));
   const daysBy = grouped(days, ({ subject }) => subject);

@@ -2,6 +2,9 @@
  * Sums of reported tokens within a window that ends now. Whole years, months, days and hours are read from buckets; the
  * part between the beginning of the window and the nearest edge of a bucket is read from the reports themselves. So
  * sums are exact, and as quick for a year as for a day.
+ *
+ * Sums as of an earlier position have no versions of the buckets that were open then, so their reports are read instead:
+ * at most those of one bucket of the finest unit.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
@@ -49,13 +52,32 @@ const FACET_ROWS: Readonly<Record<Facet, { readonly subject: Sql; readonly model
 export const ALL_INPUT = sql`(input_tokens + cache_read_tokens + cache_write_tokens)`;
 const ESTIMATED = sql`CASE WHEN price = 'default' THEN round(cost * ${NANO}) ELSE 0 END`;
 
+/** The usage of a workspace. */
+export interface Usage {
+  readonly reads: Reads;
+  readonly workspace: number;
+  /**
+   * In the past, the start of the hour of the newest report, Unix ms; 0 if there was none. Buckets that end later are
+   * not used. Undefined: all buckets are current.
+   */
+  readonly openHour: number | undefined;
+}
+
+/** The usage of a workspace, for the functions below. */
+export async function usageOf(reads: Reads, workspace: number): Promise<Usage> {
+  if (reads.past === undefined) return { reads, workspace, openHour: undefined };
+  const { rows } = await sql<{ hour: number }>`
+    SELECT hour FROM ${tokensTable(reads, 'open_hours')} WHERE workspace_id = ${workspace}`.execute(reads.db);
+  return { reads, workspace, openHour: rows[0]?.hour ?? 0 };
+}
+
 /** A part of a facet to read: buckets of one unit, or single reports. */
 interface Part extends Term {
   /** Only data of the agent with this id. */
   readonly agent?: number;
 }
 
-function partOf(reads: Reads, workspace: number, facet: Facet, { unit, from, until, sign, agent }: Part): Sql {
+function partOf({ reads, workspace }: Usage, facet: Facet, { unit, from, until, sign, agent }: Part): Sql {
   const whose = agent === undefined ? sql`` : sql`AND agent_id = ${agent}`;
   const upTo = (column: Sql) => (until === Number.POSITIVE_INFINITY ? sql`` : sql`AND ${column} < ${until}`);
   const times = sign === 1 ? sql`` : sql`-`;
@@ -76,9 +98,9 @@ function partOf(reads: Reads, workspace: number, facet: Facet, { unit, from, unt
       WHERE workspace_id = ${workspace} ${whose} AND at >= ${from} ${upTo(sql`at`)} AND ${where}`;
 }
 
-const partsOf = (reads: Reads, workspace: number, facet: Facet, parts: readonly Part[]): Sql =>
+const partsOf = (usage: Usage, facet: Facet, parts: readonly Part[]): Sql =>
   sql.join(
-    parts.map((part) => partOf(reads, workspace, facet, part)),
+    parts.map((part) => partOf(usage, facet, part)),
     sql` UNION ALL `,
   );
 
@@ -94,8 +116,7 @@ const partsOf = (reads: Reads, workspace: number, facet: Facet, parts: readonly 
  * @param only.until Unix ms: only earlier data
  */
 export function usageSince(
-  reads: Reads,
-  workspace: number,
+  usage: Usage,
   facet: Facet,
   since: number,
   {
@@ -104,12 +125,15 @@ export function usageSince(
     until = Number.POSITIVE_INFINITY,
   }: { readonly coarsest?: Unit; readonly agent?: number; readonly until?: number } = {},
 ): Sql {
+  const { openHour = Number.POSITIVE_INFINITY } = usage;
   const units = FACET_UNITS[facet].filter((unit) => UNITS.indexOf(unit) <= UNITS.indexOf(coarsest));
-  const { buckets, rests } = spansOf(units, since, until);
-  const parts = [...rests.map((span) => ({ unit: null, ...span })), ...buckets];
+  const { buckets, rests } = spansOf(units, since, Math.min(until, openHour));
+  // No report is newer than the open hour.
+  const open = { from: Math.max(since, openHour), until: Math.min(until, openHour + HOUR_MS) };
+  const single = openHour === Number.POSITIVE_INFINITY ? rests : [...rests, open];
+  const parts = [...single.map((span) => ({ unit: null, ...span })), ...buckets];
   return partsOf(
-    reads,
-    workspace,
+    usage,
     facet,
     parts.map((part) => ({ ...part, sign: 1, ...(agent !== undefined && { agent }) })),
   );
@@ -122,9 +146,11 @@ export function usageSince(
  * @param since Unix ms
  * @param now Unix ms
  */
-export function sumsSince(reads: Reads, workspace: number, facet: Facet, since: number, now: number): Sql {
+export function sumsSince(usage: Usage, facet: Facet, since: number, now: number): Sql {
+  const { reads, workspace, openHour } = usage;
+  if (openHour !== undefined) return usageSince(usage, facet, Math.max(0, since));
   if (since > 0 || facet === 'agent')
-    return partsOf(reads, workspace, facet, termsSince(FACET_UNITS[facet], Math.max(0, since), now));
+    return partsOf(usage, facet, termsSince(FACET_UNITS[facet], Math.max(0, since), now));
   return sql`
     SELECT subject, agent_id, agent_name, model, start, requests, input_tokens, output_tokens, cost, estimated, last_at,
       position
@@ -192,9 +218,8 @@ export async function totalSince(
   now: number,
 ): Promise<Sums & { readonly position: number }> {
   const { rows } = await sql<Sums & { position: number }>`
-    SELECT ${SUMS}, ${NEWEST} AS position FROM (${sumsSince(reads, workspace, 'model', since, now)}) a`.execute(
-    reads.db,
-  );
+    SELECT ${SUMS}, ${NEWEST} AS position
+    FROM (${sumsSince(await usageOf(reads, workspace), 'model', since, now)}) a`.execute(reads.db);
   return rows[0] ?? { ...NO_SUMS, position: 0 };
 }
 

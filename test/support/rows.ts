@@ -1,6 +1,7 @@
 /** Read models filled by events through the real projections, for tests of queries. */
 import { applyBatch } from '../../infra/read-models/batch.ts';
 import { BatchWriter } from '../../infra/read-models/batch-writer.ts';
+import { createReads } from '../../infra/read-models/reads.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import type { Reads } from '../../queries/reads.ts';
@@ -25,6 +26,9 @@ const liveReads = (db: Reads['db']): Reads => {
   return reads;
 };
 
+/** Positions of read models that are never behind. */
+const CURRENT = { reachSchemas: async () => Number.MAX_SAFE_INTEGER, shown: () => Number.MAX_SAFE_INTEGER };
+
 /** One event and what its metadata has besides what `eventsOf` gives all. */
 export type Told = Draft | readonly [Draft, Partial<DomainEvent['meta']>];
 
@@ -37,6 +41,8 @@ export const secondsOf = (n: number): number => timeOf(n) / 1_000;
 
 export interface ReadModels {
   readonly reads: Reads;
+  /** Reads as of the n-th applied event, counted from 1. */
+  asOf(n: number): Reads;
   /** Adds what happened next. */
   tell(...told: readonly Told[]): Promise<void>;
   /** All applied events. */
@@ -48,12 +54,15 @@ export interface ReadModels {
 
 export async function openReadModels(projections: readonly Projection[]): Promise<ReadModels> {
   const { database, close } = await databaseWithTables(projections);
+  // As a projector does when it starts.
+  await database.pool.query('UPDATE service.checkpoints SET history_from = position, history_to = position');
   const writer = new BatchWriter(database.db);
   const earlier: Told[] = [];
   const all: DomainEvent[] = [];
   const rows = new RowCaches();
   return {
     reads: liveReads(database.db),
+    asOf: (n) => createReads({ database, projections, positions: CURRENT }).asOf(n),
     async tell(...told) {
       const from = earlier.length;
       earlier.push(...told);

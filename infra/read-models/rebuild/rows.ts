@@ -265,11 +265,11 @@ export class BuiltRows {
 
   #apply(slot: Slot, state: TableState, change: Change, position: number): void {
     const { row, position: since } = slot;
-    const { inPlace } = change;
+    const { inPlace, isUnversioned } = change;
     applyTo(slot, state, change, position);
     if (inPlace && this.#options.forgets) state.forgets.push(change.key);
     // A change in place applies to the earlier versions as well, so it creates none.
-    if (!this.#options.history || !row || slot.row === row || inPlace) return;
+    if (!this.#options.history || !row || slot.row === row || inPlace || isUnversioned?.(row)) return;
     const version = versionOf(row, since, position);
     if (!this.#options.copies) {
       state.versions.push(version);

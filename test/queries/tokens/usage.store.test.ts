@@ -1,11 +1,13 @@
 /** Sums of tokens in windows of every length, compared with adding up the reports one by one. */
 import { expect } from 'chai';
 import fc from 'fast-check';
+import { sql } from 'kysely';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { tokenPricesProjection } from '../../../projections/tokens/prices.ts';
 import { tokensProjection } from '../../../projections/tokens/reports.ts';
+import { type Reads, versionsOf } from '../../../queries/reads.ts';
 import { agentCosts, tokensByAgent } from '../../../queries/tokens/agent-costs.ts';
 import { allTokens, evidentTokens, listTokens, tokenDirectory } from '../../../queries/tokens/reports.ts';
 import { tokenStats, tokenTrends } from '../../../queries/tokens/stats.ts';
@@ -403,6 +405,82 @@ describe('token totals', () => {
     expect(stats.agents).to.include.all.keys('bob', 'bob (#2)', 'bob (no agent)');
   });
 });
+
+describe('token totals as of an earlier position', () => {
+  farFromUtc();
+
+  const models = readModels([
+    agentsProjection,
+    tasksProjection,
+    projectsProjection,
+    tokensProjection,
+    tokenPricesProjection,
+  ]);
+  const frames = ['day', 'month', 'all'];
+  const MOST = 50;
+  /** Everything that is derived from sums, with its evidence. */
+  const totals = async (reads: Reads, now: number) => ({
+    stats: await Promise.all(frames.map((frame) => tokenStats(reads, 1, frame, now, MOST))),
+    trends: await Promise.all(frames.map((frame) => tokenTrends(reads, 1, frame, now, MOST))),
+    agents: await Promise.all(frames.map((frame) => agentCosts(reads, 1, frame, now, MOST))),
+    tasks: await Promise.all(frames.map((frame) => taskCosts(reads, allTasks(1), frame, now, MOST))),
+    byAgent: await Promise.all([1, 365].map((days) => tokensByAgent(reads, 1, days, now, MOST))),
+  });
+
+  it('are those that were current then, with late and with purged reports', async () => {
+    const reported = cases.map(({ at, ...report }): { recorded: number; told: Told } => {
+      const recorded = report.used_at === null ? at : Math.min(NOW, at + below(MAX_DELAY));
+      return { recorded, told: [tokensReported.draft({ page: null, reports: [report] }), { at: recorded }] };
+    });
+    reported.sort((one, other) => one.recorded - other.recorded);
+    await models.tell(
+      agentRegisteredAs(1, 'ada'),
+      agentRegisteredAs(2, 'bob'),
+      createdAs(1, { title: 'T1' }),
+      createdAs(2, { title: 'T2' }),
+    );
+    const oldest = [...cases];
+    const then: { position: number; now: number; totals: unknown }[] = [];
+    for (let n = 0; n < reported.length; ) {
+      const piece = reported.slice(n, n + 1 + below(150));
+      n += piece.length;
+      const now = piece.at(-1)?.recorded as number;
+      await models.tell(...piece.map(({ told }) => told));
+      if (then.length % 3 === 2) {
+        const told = new Set(reported.slice(0, n).map((one) => idOf(one.told)));
+        const gone = oldest.filter(({ id }) => told.has(id)).slice(0, 20);
+        for (const one of gone) oldest.splice(oldest.indexOf(one), 1);
+        const used = gone.map(({ at, ...one }) => usedBy(at, one));
+        await models.tell([tokenReportsPurged.draft({ ids: gone.map(({ id }) => id), used }), { at: now }]);
+      }
+      then.push({ position: models.events().length, now, totals: await totals(models.reads, now) });
+    }
+    for (const { position, now, totals: current } of then) {
+      const past = await totals(models.asOf(position), now);
+      expect(withoutEnds(past), `as of ${position}`).to.deep.equal(withoutEnds(current));
+      const reader = new EvidenceReader(models.events().slice(0, position), 1);
+      for (const one of [past.stats, past.trends, past.agents, past.tasks, past.byAgent].flat())
+        checkTokens(one, reader);
+    }
+  });
+
+  it('keep no versions of open buckets', async () => {
+    const { rows } = await sql<{ versions: number }>`
+      SELECT count(*)::int AS versions FROM ${versionsOf(tokensProjection, 'usage')}`.execute(models.reads.db);
+    // Each report changes 14 to 17 buckets; those of late and purged reports were closed.
+    expect(rows[0]?.versions).to.be.within(REPORTS / 2, 3 * REPORTS);
+  });
+});
+
+/** Without the ends of ranges of evidence: as of a position they may be earlier, with the same events before them. */
+const withoutEnds = (totals: unknown): unknown =>
+  JSON.parse(JSON.stringify(totals, (name, value) => (name === 'to' ? undefined : value)));
+
+/** The id of the only report of an event. */
+const idOf = (told: Told): string => {
+  const [draft] = told as readonly [EventDraft, object];
+  return (draft.data as { reports: readonly [TokenReport] }).reports[0].id;
+};
 
 describe('evidence of token totals', () => {
   const models = readModels([agentsProjection, tokensProjection]);

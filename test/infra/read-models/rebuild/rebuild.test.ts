@@ -22,11 +22,18 @@ import {
   type Table,
   update,
 } from '../../../../projections/projection.ts';
+import {
+  ALL_TIME,
+  tokenDaysTable,
+  tokenOpenHoursTable,
+  tokenUsageTable,
+} from '../../../../projections/tokens/usage.ts';
 import { tables } from '../../../../queries/reads.ts';
 import type { EventStore } from '../../../../shared/event-store.ts';
 import { catalogue } from '../../../../shared/events/catalogue.ts';
 import type { DomainEvent } from '../../../../shared/events/define.ts';
 import type { EventLog, LoggedEvent } from '../../../../shared/ports/event-log.ts';
+import { startOf, type Unit } from '../../../../shared/time-buckets.ts';
 import { testEvent } from '../../../support/boxes.ts';
 import { fixture } from '../../../support/fixture.ts';
 import { writeHistory } from '../../../support/history.ts';
@@ -134,6 +141,16 @@ function wholeRow(table: Pick<Table, 'columns'>, row: AnyStoredRow): object {
 }
 
 /** Rows as texts that compare. */
+type Row = Readonly<Record<string, unknown>>;
+
+/** Whether reads of the past derive the row from others (`unversioned`): a sum of tokens in a bucket that was open then. */
+function isUnversioned(then: MemoryTables, table: object, row: Row): boolean {
+  if (table === tokenDaysTable) return true;
+  if (table !== tokenUsageTable) return false;
+  const [open] = then.rows(tokenOpenHoursTable).filter(({ workspace_id }) => workspace_id === row.workspace_id);
+  return row.unit === ALL_TIME || Number(row.start) >= startOf(row.unit as Unit, Number(open?.hour));
+}
+
 const sortedRows = (rows: readonly object[]): string[] =>
   rows.map((row) => JSON.stringify(Object.entries(withSortedJson(row)).sort(([a], [b]) => (a < b ? -1 : 1)))).sort();
 
@@ -247,10 +264,11 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
                 .selectFrom(`${then.schema(projection)}.${table.name}`)
                 .selectAll()
                 .execute();
-              const expected = memory.rows(table).map((row) => wholeRow(table, row));
+              const hasVersions = (row: Row) => !isUnversioned(memory, table, row);
+              const expected = memory.rows(table).filter(hasVersions);
               const at = `${table.name} at ${event.position}`;
-              const own = rows.map(({ bytes: _, ...row }) => row);
-              expect(sortedRows(own), at).to.deep.equal(sortedRows(expected));
+              const own = rows.filter(hasVersions).map(({ bytes: _, ...row }) => row);
+              expect(sortedRows(own), at).to.deep.equal(sortedRows(expected.map((row) => wholeRow(table, row))));
             }
           }
         }
@@ -267,7 +285,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
         return found;
       };
       const written = await versions();
-      expect([...written.values()].flat().length).to.be.above(400);
+      expect([...written.values()].flat().length).to.be.above(200);
       // As if an older program had made the tables.
       for (const projection of projections)
         for (const { name } of projection.tables)
