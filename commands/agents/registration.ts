@@ -204,8 +204,8 @@ export const belongsToAnother =
 export interface Registering {
   /** The agent that has a name. */
   readonly find: (name: string) => Promise<RegisteredAgent | undefined>;
-  /** Whether the caller may register as this agent. */
-  readonly mayBe: (agent: RegisteredAgent) => boolean;
+  /** The agent whose key the caller has: it may register no other. Undefined: no agent's key. */
+  readonly only: number | null | undefined;
   readonly room: Room;
   /** Unix ms. */
   readonly now: () => number;
@@ -221,7 +221,7 @@ export function registerSelf(
   commands: Commands,
   context: CommandContext,
   input: Parameters<typeof selfRegistration>[0],
-  { find, mayBe, room, now }: Registering,
+  { find, only, room, now }: Registering,
 ): Promise<{ readonly agent: RegisteredAgent; readonly registered: boolean }> {
   const registration = selfRegistration(input);
   const { name, role } = registration;
@@ -229,7 +229,7 @@ export function registerSelf(
     async () => {
       const known = hasReserved(context) ? undefined : await find(name);
       if (known) {
-        if (!mayBe(known))
+        if (only !== undefined && only !== known.id)
           throw conflict(
             `The name "${name}" belongs to another agent; choose another name, or register with the key of that agent.`,
           );

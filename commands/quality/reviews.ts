@@ -3,6 +3,7 @@ import type { QualityReviewBody } from '../../shared/contract/quality/reviews.ts
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { taskReviewed } from '../../shared/events/quality/reviews.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { requireReviewer, type TaskCaller } from '../tasks/access.ts';
 import { completedAtOf, existing, moved, type TaskState, taskDecider, taskStream } from '../tasks/tasks.ts';
 import { rejectionText } from './verdicts.ts';
 
@@ -39,8 +40,7 @@ export function decideReview(
  * Records a review.
  *
  * @returns its id
- * @param mayReview throws when the caller may not review
- * @throws AppError 404, what `mayReview` throws
+ * @throws AppError 404, 403 for an agent's own work
  */
 export async function reviewTask(
   commands: Commands,
@@ -48,12 +48,12 @@ export async function reviewTask(
   taskId: number,
   review: Review,
   now: number,
-  mayReview: (state: TaskState) => void,
+  caller: TaskCaller,
 ): Promise<number> {
   const reviewId = await commands.counters.take('quality_review');
   const stream = taskStream(context.origin.workspace, taskId);
   const { events } = await commands.execute(taskDecider, stream, context, (state) => {
-    mayReview(existing(state));
+    requireReviewer(caller, existing(state));
     return decideReview(state, reviewId, review, now);
   });
   return (firstOf(events, taskReviewed) as EventOf<typeof taskReviewed>).data.review_id;

@@ -7,7 +7,7 @@ import { ticketRef } from '../../shared/events/tasks/tasks.ts';
 import type { Github } from '../../shared/ports/github/client.ts';
 import { answerWith } from '../github/issues.ts';
 import type { CommandContext, Commands } from '../handler.ts';
-import type { TaskAccess } from './changes.ts';
+import { requireHolder, type TaskCaller } from './access.ts';
 import { existing, ofTask, type TaskState, taskDecider, taskStream } from './tasks.ts';
 
 /** Maximum number of characters in a branch's name. */
@@ -50,17 +50,17 @@ interface Place {
   readonly prefix: string;
 }
 
-/** Creates the branch of a task, or returns the existing one. @throws AppError, and what `mayTouch` throws */
+/** Creates the branch of a task, or returns the existing one. @throws AppError 404, 409 `HELD_BY_ANOTHER_AGENT` */
 export async function makeBranch(
   { commands, github }: { readonly commands: Commands; readonly github: Github },
   context: CommandContext,
   taskId: number,
   { repo, base, prefix }: Place,
-  mayTouch: TaskAccess,
+  caller: TaskCaller,
 ): Promise<{ readonly branch: string; readonly url: string }> {
   const stream = taskStream(context.origin.workspace, taskId);
   const state = existing((await commands.load(taskDecider, stream)).state);
-  mayTouch(state);
+  requireHolder(caller, state);
   const known = state.source?.github_branch;
   if (known) return { branch: known, url: github.branchUrl(repo, known) };
   const branch = branchName(state, prefix);
@@ -73,7 +73,7 @@ export async function makeBranch(
 /**
  * Opens a pull request of a task's branch, or returns the open one.
  *
- * @throws AppError 400 when the task has no branch, and what `mayTouch` throws
+ * @throws AppError 400 when the task has no branch, 404, 409 `HELD_BY_ANOTHER_AGENT`
  */
 export async function openPull(
   { commands, github }: { readonly commands: Commands; readonly github: Github },
@@ -86,11 +86,11 @@ export async function openPull(
     title,
     body,
   }: Place & { readonly title: string | undefined; readonly body: string | undefined },
-  mayTouch: TaskAccess,
+  caller: TaskCaller,
 ): Promise<{ readonly pr_number: number; readonly pr_url: string; readonly branch: string }> {
   const stream = taskStream(context.origin.workspace, taskId);
   const state = existing((await commands.load(taskDecider, stream)).state);
-  mayTouch(state);
+  requireHolder(caller, state);
   const { task, source } = state;
   const branch = source?.github_branch;
   if (!branch) throw invalid('This task has no branch to open a pull request from; create the branch first.');

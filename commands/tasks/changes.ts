@@ -11,6 +11,7 @@ import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { mentionedIn, mentionsIn, readingsOf } from '../mentions.ts';
 import { type Ticket, takeTickets } from '../projects/tickets.ts';
+import { requireAccess, requireHolder, type TaskCaller } from './access.ts';
 import {
   assigneeOf,
   completedAtOf,
@@ -177,9 +178,6 @@ function newlyMentioned(names: readonly string[], before: string | null): readon
   });
 }
 
-/** Throws when the caller may not access the task. */
-export type TaskAccess = (state: TaskState) => void;
-
 /**
  * Changes a task.
  *
@@ -193,12 +191,12 @@ export async function updateTask(
   lookups: TaskLookups,
   id: number,
   change: Pick<TaskChange, 'fields' | 'by' | 'now'>,
-  mayTouch: TaskAccess,
+  caller: TaskCaller,
 ) {
-  const apply = () => applyChange(commands, context, lookups, id, change, mayTouch);
+  const apply = () => applyChange(commands, context, lookups, id, change, caller);
   if (activeCron(change.fields.metadata ?? {}) === null) return apply();
   const { state } = await commands.load(taskDecider, taskStream(context.origin.workspace, id));
-  mayTouch(existing(state));
+  requireAccess(caller, existing(state));
   return activeCron(state.task.metadata) === null ? lookups.recurring(context, apply) : apply();
 }
 
@@ -208,7 +206,7 @@ async function applyChange(
   lookups: TaskLookups,
   id: number,
   change: Pick<TaskChange, 'fields' | 'by' | 'now'>,
-  mayTouch: TaskAccess,
+  caller: TaskCaller,
 ) {
   const { workspace } = context.origin;
   const stream = taskStream(workspace, id);
@@ -220,7 +218,7 @@ async function applyChange(
   if (mentions || fields.project_id !== undefined) {
     const { state } = await commands.load(taskDecider, stream);
     // Check that the task exists and may be changed before reporting errors in its text or project.
-    mayTouch(existing(state));
+    requireAccess(caller, existing(state));
     if (mentions) mentioned = (await mentionedIn(lookups.reads, workspace, fields.description ?? '')).recipients;
     if (movesTo(fields, state.task)) {
       if (fields.status === 'done') requireApproval(state);
@@ -232,7 +230,7 @@ async function applyChange(
   let last: TaskState | undefined;
   const executed = await commands.execute(taskDecider, stream, context, (state) => {
     last = existing(state);
-    mayTouch(state);
+    requireAccess(caller, state);
     requireWhole(state, fields);
     return decideUpdate(state, { mentioned, move, ...change });
   });
@@ -292,15 +290,16 @@ export async function setStatuses(
   context: CommandContext,
   items: BulkStatus['tasks'],
   now: number,
-  check: (state: TaskState) => void = () => undefined,
+  caller: TaskCaller,
 ): Promise<number> {
   const { workspace } = context.origin;
+  const check = caller.kind === 'agent-key' ? requireAccess : requireHolder;
   const toBeDone = new Set(items.filter(({ status }) => status === 'done').map(({ id }) => id));
   await Promise.all(
     [...new Set(items.map(({ id }) => id))].map(async (id) => {
       const { state } = await commands.load(taskDecider, taskStream(workspace, id));
       if (state.id === 0) return;
-      check(state);
+      check(caller, state);
       if (toBeDone.has(id)) requireApproval(state, true);
     }),
   );
@@ -309,7 +308,7 @@ export async function setStatuses(
   const settled = await Promise.allSettled(
     [...wanted].map(([id, status]) =>
       commands.execute(taskDecider, taskStream(workspace, id), context, (state) => {
-        if (state.id !== 0) check(state);
+        if (state.id !== 0) check(caller, state);
         return decideStatus(state, status, now);
       }),
     ),

@@ -10,6 +10,7 @@ import { frontOf } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type Mentioned, mentionedIn } from '../mentions.ts';
+import { requireAccess, type TaskCaller } from './access.ts';
 import {
   decideSubscribe,
   existing,
@@ -126,9 +127,7 @@ const notice = (
  * Adds a comment.
  *
  * @returns its record, and the agent to which it assigned the task
- * @param mayTouch throws when the caller may not access the task
- * @throws AppError 400 for unknown mentions, 404 for the task or the comment that it replies to, and what `mayTouch`
- *   throws
+ * @throws AppError 400 for unknown mentions, 403, 404 for the task or the comment that it replies to, 409
  */
 export async function addComment(
   commands: Commands,
@@ -137,7 +136,7 @@ export async function addComment(
   taskId: number,
   { content, parent_id }: Pick<NewComment, 'content' | 'parent_id'>,
   author: string,
-  mayTouch: (state: TaskState) => void,
+  caller: TaskCaller,
 ): Promise<{ readonly comment: CommentRecord; readonly assigned_to: string | undefined }> {
   const { workspace } = context.origin;
   const stream = taskStream(workspace, taskId);
@@ -146,7 +145,7 @@ export async function addComment(
   let mentioned: Mentioned = { tokens: [], recipients: [], agents: [] };
   if (parentId !== null || content.includes('@')) {
     // Check that the task exists and is open to the caller before reporting errors in the comment.
-    mayTouch(existing((await commands.load(taskDecider, stream)).state));
+    requireAccess(caller, existing((await commands.load(taskDecider, stream)).state));
     if (parentId !== null) {
       const parent = await findComment(reads, workspace, taskId, parentId);
       if (!parent) throw notFound(`Comment ${parentId} on this task`);
@@ -156,7 +155,7 @@ export async function addComment(
   }
   const id = await commands.counters.take('comment');
   const { events } = await commands.execute(taskDecider, stream, context, (state) => {
-    mayTouch(existing(state));
+    requireAccess(caller, existing(state));
     return decideComment(state, { id, parent_id: parentId, depth, author, content, mentioned });
   });
   // A repeated request has the id of the first run.

@@ -18,6 +18,7 @@ import { GITHUB_TOKEN, startFakeGithub } from '../support/github.ts';
 import { CLIENT_ID, ISSUER, startFakeGoogle } from '../support/google.ts';
 import { startReceiver } from '../support/receiver.ts';
 import { type Described, operationsOf, readsOf, type Sent, type Values, writesOf } from '../support/requests.ts';
+import { runs } from '../support/runs.ts';
 import { bodyOf, type Reply } from '../support/service.ts';
 import { openStream } from '../support/stream.ts';
 import { until } from '../support/until.ts';
@@ -523,7 +524,8 @@ describe('contract: tenancy', function () {
   });
 
   it('nothing that one workspace reads, by session or key, contains data of the others', async () => {
-    for (const party of PARTIES) {
+    // The other tenant is of the same kind as the second.
+    for (const party of PARTIES.slice(0, runs(2, 3))) {
       const theirs = await valuesOf(othersThan(party));
       const { agent } = (await ask(party, { method: 'GET', path: `/api/agents/${TWIN}` })).body;
       const path = `/api/agents/${agent.id}/keys`;

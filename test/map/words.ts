@@ -63,6 +63,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     comments: 'comments, as threads, and mentions in them',
     subscriptions: 'who follows a task',
     visibility: 'which tasks a caller sees',
+    access: 'which tasks a caller may change',
     assignments: 'tasks of an agent: number, and which wait',
     history: 'who did what to a task, when and why',
     branches: 'branches and pull requests of tasks',
@@ -325,7 +326,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'version',
     'work',
   ],
-  'test/infra': ['config.test', 'liftoff.test', 'logging.test', 'readiness.test'],
+  'test/infra': ['config.test', 'core.test', 'liftoff.test', 'logging.test', 'readiness.test'],
 };
 
 /** Folders of mechanisms: nothing in them belongs to one group. */

@@ -25,7 +25,7 @@ export const agentRegistrationRoute = defineRoute({
     const { agent, registered } = await registerSelf(services.commands, command, body, {
       find: (name) => findAgent(services.reads, identity.workspace, { name }),
       // Whatever its scopes, an agent's key may register only its own agent.
-      mayBe: ({ id }) => identity.kind !== 'agent-key' || identity.agentId === id,
+      only: identity.kind === 'agent-key' ? identity.agentId : undefined,
       room: agentRoom(services),
       now: services.now,
     });

@@ -1,13 +1,12 @@
 /** Quality reviews: reviews of tasks, and new verdicts. */
 import { z } from 'zod';
 import { reviewTask } from '../../../commands/quality/reviews.ts';
-import { assigneeIn } from '../../../commands/tasks/assignments.ts';
-import { GATEKEEPER, readsAsGatekeeper, type TaskState } from '../../../commands/tasks/tasks.ts';
+import { GATEKEEPER, readsAsGatekeeper } from '../../../commands/tasks/tasks.ts';
 import { latestReviews, REVIEW_MODELS, reviewsOf } from '../../../queries/quality/reviews.ts';
 import { requireSeen } from '../../../queries/tasks/visibility.ts';
 import * as contract from '../../../shared/contract/quality/reviews.ts';
 import { forbidden, invalid } from '../../../shared/errors.ts';
-import { type Identity, isAssignedTo, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
+import { type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { seconds } from '../../../shared/time.ts';
 import { isBoundKey } from '../../auth/agent-keys.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -76,15 +75,6 @@ function reviewerOf(identity: Identity, asked: string | undefined): string {
 const NO_GATE =
   'Your approval is recorded, and the task stays as it is: only an approval by an admin, or with the API key of the deployment, makes a task done.';
 
-/** Refuses an agent's review of its own work. @throws AppError 403 */
-const reviewAccess =
-  ({ kind, agentName, agentId }: Identity) =>
-  ({ task }: TaskState): void => {
-    if (kind !== 'agent-key' || agentName === null) return;
-    if (isAssignedTo(assigneeIn(task), { name: agentName, id: agentId }))
-      throw forbidden(`This task is assigned to ${agentName}, and an agent cannot review its own work.`);
-  };
-
 const review = defineRoute({
   method: 'post',
   path: '/api/quality-review',
@@ -104,7 +94,7 @@ const review = defineRoute({
     const verdict = { status, notes, reviewer, counts };
     const now = seconds(services.now());
     if (isBoundKey(identity)) await requireSeen(services.reads, taskViewOf(identity), taskId);
-    const id = await reviewTask(services.commands, command, taskId, verdict, now, reviewAccess(identity));
+    const id = await reviewTask(services.commands, command, taskId, verdict, now, identity);
     const isInert = status === 'approved' && !counts;
     return { success: true, id, reviewer, opens_gate: counts, ...(isInert && { message: NO_GATE }) };
   },

@@ -10,7 +10,7 @@ import { TASK_VIEW, taskViewOf, type Viewer } from '../../../shared/identity.ts'
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 import { GITHUB_FAILURES } from '../github/issues.ts';
-import { HELD, requireHolder, SEEN } from './tasks.ts';
+import { HELD, SEEN } from './tasks.ts';
 
 /** The branch of a task, and the repository of its project. @throws AppError 403 when the caller does not see it, 404 */
 const requireTask = async ({ reads }: Services, identity: Viewer, id: number) =>
@@ -69,10 +69,9 @@ const make = defineRoute({
         code: 'NO_SOURCE_HOST',
       });
     const place = { repo, base: body.base ?? task.base, prefix: task.prefix };
-    const mayTouch = requireHolder(identity);
-    if (body.action !== 'create-pr') return makeBranch({ commands, github }, command, params.id, place, mayTouch);
+    if (body.action !== 'create-pr') return makeBranch({ commands, github }, command, params.id, place, identity);
     const pull = { ...place, title: body.title, body: body.body };
-    return openPull({ commands, github }, command, params.id, pull, mayTouch);
+    return openPull({ commands, github }, command, params.id, pull, identity);
   },
 });
 

@@ -1,13 +1,12 @@
 /** Tasks: list, create, show with history, delete; and which tasks a caller may change, and what it sees of them. */
 
 import { roomFor } from '../../../commands/limits.ts';
-import { assigneeIn } from '../../../commands/tasks/assignments.ts';
+import { requireAccess } from '../../../commands/tasks/access.ts';
 import {
   createTask,
   decideDelete,
   existing,
   type TaskLookups,
-  type TaskState,
   taskDecider,
   taskStream,
 } from '../../../commands/tasks/tasks.ts';
@@ -18,9 +17,9 @@ import { listTasks, TASK_MODELS, taskById } from '../../../queries/tasks/tasks.t
 import { idParams } from '../../../shared/contract/common.ts';
 import { type HistoryEntry, historyQuery, historyResponse } from '../../../shared/contract/tasks/history.ts';
 import * as contract from '../../../shared/contract/tasks/tasks.ts';
-import { conflict, forbidden, orNotFound } from '../../../shared/errors.ts';
+import { orNotFound } from '../../../shared/errors.ts';
 import { taskCreated } from '../../../shared/events/tasks/tasks.ts';
-import { authorOf, type Identity, isAssignedTo, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
+import { authorOf, type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
 import { masked } from '../../../shared/secrets.ts';
 import { inPieces } from '../../../shared/waiting.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
@@ -31,33 +30,6 @@ import { limitsOf, type Services } from '../../services.ts';
  * tasks assigned to that agent. Its view decides which tasks it sees (`taskViewOf`).
  */
 export const agentBound = (identity: Identity): string | undefined => taskViewOf(identity).agent?.name;
-
-/**
- * Refuses a write to a task in progress by a caller that names another agent than its assignee in `x-agent-name`: that
- * agent's work has been taken over, or was never its own.
- *
- * @throws AppError 409
- */
-export const requireHolder =
-  ({ kind, agentName }: Identity) =>
-  ({ task: { status, assigned_to: holder } }: TaskState): void => {
-    if (kind === 'agent-key' || agentName === null || status !== 'in_progress') return;
-    if (holder === null || holder === agentName) return;
-    throw conflict(
-      `The agent ${holder} has this task in progress, and x-agent-name names ${agentName}: leave the task to ${holder}, or repeat the call without x-agent-name.`,
-      { code: 'HELD_BY_ANOTHER_AGENT' },
-    );
-  };
-
-/** Whether the caller may change a task, as a check for decisions. @throws AppError 403, 409 */
-export const taskAccess =
-  (identity: Identity) =>
-  (state: TaskState): void => {
-    const { agent } = taskViewOf(identity);
-    if (agent !== null && !isAssignedTo(assigneeIn(state.task), agent))
-      throw forbidden(`You speak for the agent ${agent.name}, and this task is not assigned to it.`);
-    requireHolder(identity)(state);
-  };
 
 /** A task's record as this caller may see it. */
 export const taskShownTo = <T extends Pick<contract.TaskRecord, 'metadata'>>(
@@ -205,10 +177,9 @@ const remove = defineRoute({
   refuses: [404, 409],
   responses: { 200: { description: 'Deleted', schema: contract.taskDeletedResponse } },
   async respond({ params, identity, services, command }) {
-    const mayTouch = taskAccess(identity);
     const stream = taskStream(identity.workspace, params.id);
     await services.commands.execute(taskDecider, stream, command, (state) => {
-      mayTouch(existing(state));
+      requireAccess(identity, existing(state));
       return decideDelete(state);
     });
     return { success: true };

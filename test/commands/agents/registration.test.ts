@@ -24,7 +24,7 @@ const NOW = 1_700_000_000_900;
 /** A caller for whom this agent, if any, has the name, and who may register as any. */
 const registering = (known?: RegisteredAgent): Registering => ({
   find: async () => known,
-  mayBe: () => true,
+  only: undefined,
   room: anyRoom,
   now: () => 0,
 });
@@ -183,7 +183,7 @@ describe('self-registration of an agent', () => {
     const agents = agentsMemory(() => NOW);
     const input = { name: 'ada', framework: null, capabilities: [] };
     const { agent } = await registerSelf(agents.commands, agents.context(), input, registering());
-    const as = { ...registering(agent), mayBe: () => false };
+    const as = { ...registering(agent), only: agent.id + 1 };
     const { status, message } = await refusalFrom(registerSelf(agents.commands, agents.context(), input, as));
     expect(status).to.equal(409);
     expect(message).to.include('another agent').and.include('another name');

@@ -27,7 +27,7 @@ const lookupsOf = (reads: Reads) => ({
 const NOW = 1_800_000_000;
 const context = () => ({ origin: testOrigin });
 
-const anybody = () => undefined;
+const caller = { kind: 'global-key', role: 'admin', workspace: 1, agentName: null, agentId: null } as const;
 
 describe('concurrent task commands', function () {
   this.timeout(180_000);
@@ -49,7 +49,7 @@ describe('concurrent task commands', function () {
   const stateOf = async (id: number) =>
     existing((await one(0).load(taskDecider, taskStream(testOrigin.workspace, id))).state);
   const update = (n: number, id: number, fields: object) =>
-    updateTask(one(n), context(), lookupsOf(view.reads), id, { fields, by: 'ann', now: NOW }, () => undefined);
+    updateTask(one(n), context(), lookupsOf(view.reads), id, { fields, by: 'ann', now: NOW }, caller);
 
   it('each new task gets a unique id and a ticket number, without gaps', async () => {
     const tasks = await Promise.all(Array.from({ length: 60 }, (_, n) => create(n)));
@@ -100,11 +100,11 @@ describe('concurrent task commands', function () {
     for (let round = 0; round < 10; round++) {
       const { id } = await create();
       const review = { reviewer: 'aegis', notes: 'n', counts: true };
-      await reviewTask(one(0), context(), id, { ...review, status: 'approved' }, NOW, anybody);
+      await reviewTask(one(0), context(), id, { ...review, status: 'approved' }, NOW, caller);
       const wanted = [{ id, status: 'done' as const }];
       const outcomes = await Promise.all([
-        outcomeOf(reviewTask(one(1), context(), id, { ...review, status: 'rejected' }, NOW, anybody)),
-        outcomeOf(setStatuses(one(0), context(), wanted, NOW)),
+        outcomeOf(reviewTask(one(1), context(), id, { ...review, status: 'rejected' }, NOW, caller)),
+        outcomeOf(setStatuses(one(0), context(), wanted, NOW, caller)),
         outcomeOf(update(round, id, { status: 'done' })),
       ]);
       expect(outcomes[0]).to.equal('done');
@@ -123,19 +123,19 @@ describe('concurrent task commands', function () {
   it('a rejection within a bulk change states how many tasks have changed', async () => {
     const [good, bad] = [await create(), await create(1)];
     const verdict = { reviewer: 'aegis', notes: 'n', status: 'approved', counts: true } as const;
-    for (const { id } of [good, bad]) await reviewTask(one(0), context(), id, verdict, NOW, anybody);
+    for (const { id } of [good, bad]) await reviewTask(one(0), context(), id, verdict, NOW, caller);
     const commands = one(0);
     // The approval is withdrawn between the check and the change.
     const withdrawing: typeof commands = {
       ...commands,
       async execute(decider, stream, ...rest) {
         if (stream === taskStream(testOrigin.workspace, bad.id))
-          await reviewTask(one(1), context(), bad.id, { ...verdict, status: 'rejected' }, NOW, anybody);
+          await reviewTask(one(1), context(), bad.id, { ...verdict, status: 'rejected' }, NOW, caller);
         return commands.execute(decider, stream, ...rest);
       },
     };
     const wanted = [good, bad].map(({ id }) => ({ id, status: 'done' as const }));
-    const refusal = await setStatuses(withdrawing, context(), wanted, NOW).catch((error: unknown) => error);
+    const refusal = await setStatuses(withdrawing, context(), wanted, NOW, caller).catch((error: unknown) => error);
     expect(refusal).to.be.instanceOf(Error).that.has.property('status', 403);
     expect((refusal as Error).message).to.match(new RegExp(`Task ${bad.id} .*Aegis.*1 of the other tasks has changed`));
   });
