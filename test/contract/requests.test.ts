@@ -3,6 +3,7 @@ import { request } from 'node:http';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
+import { agentStream } from '../../commands/agents/agents.ts';
 import { fixture } from '../support/fixture.ts';
 import { bodyOf, call, startTestService, TEST_ADMIN, TEST_KEY } from '../support/service.ts';
 import { cookieOf } from '../support/worlds/auth.ts';
@@ -18,6 +19,16 @@ describe('contract: requests', () => {
 
   const agent = async (name: string) =>
     (await call(base, 'POST', '/api/agents', { name, role: 'coder' })).body.agent as { id: number };
+
+  it('name the position of the last event that a write has appended, also if repeated', async () => {
+    const headers = { 'x-api-key': '', cookie, 'idempotency-key': 'positioned' };
+    const post = () => call(base, 'POST', '/api/agents', { name: 'positioned', role: 'coder' }, headers);
+    const first = await post();
+    const stream = agentStream(1, bodyOf(first, 201).agent.id);
+    const { events } = bodyOf(await call(base, 'GET', `/api/history/events?stream=${stream}&limit=1000`));
+    const position = String(events.at(-1).position);
+    for (const { headers } of [first, await post()]) expect(headers.get('x-signalbox-position')).to.equal(position);
+  });
 
   describe('Idempotency-Key', () => {
     const post = (key: string, body: unknown, path = '/api/agents') =>
