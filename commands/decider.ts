@@ -5,6 +5,14 @@
 import type { DomainEvent, EventDefinition, EventDraft, EventOf } from '../shared/events/define.ts';
 import type { Actor } from '../shared/events/metadata.ts';
 
+/** A stream according to the log. */
+export interface Loaded<State> {
+  readonly state: State;
+  readonly revision: number;
+  readonly position: number;
+  readonly lastAt: number;
+}
+
 /** The part of an event that a fold may read. */
 export type Evolving = Pick<DomainEvent, 'type' | 'data'> & {
   readonly at: number;
@@ -15,11 +23,7 @@ export type Evolving = Pick<DomainEvent, 'type' | 'data'> & {
 /** What `complete` may use: the workspace of the command, and states of other streams according to the log. */
 export interface Look {
   readonly workspace: number;
-  load<Other>(
-    decider: Decider<Other>,
-    stream: string,
-    options?: { readonly recent?: boolean },
-  ): Promise<{ readonly state: Other; readonly lastAt: number }>;
+  load<Other>(decider: Decider<Other>, stream: string, options?: { readonly recent?: boolean }): Promise<Loaded<Other>>;
 }
 
 /** The state of one kind of stream. `evolve` is pure and total: it ignores event types that it does not know. */

@@ -16,7 +16,7 @@ import type { Counters } from '../shared/ports/counters.ts';
 import type { NewEvent } from '../shared/ports/event-log.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
 import { pause, takingTurnsByKey } from '../shared/waiting.ts';
-import type { Decider } from './decider.ts';
+import type { Decider, Loaded } from './decider.ts';
 import { acknowledge, type CommandContext, nextStep, repeatIntent } from './intents.ts';
 import { createStates, type KeptState } from './states.ts';
 
@@ -62,16 +62,13 @@ export interface Commands {
   /** Removes the cached state of a stream, because some of its events now read differently. */
   forget(stream: string): void;
   /**
-   * The current state of a stream according to the log, and the time of its last event (Unix ms; 0 without events).
+   * The current state of a stream according to the log, with revision (-1 without events), position and time of its last
+   * event (Unix ms; 0 without events).
    *
    * @param options.recent accepts a cached state, which may lack events of other processes: for a caller whose command
    *   detects that, and then loads the current state
    */
-  load<State>(
-    decider: Decider<State>,
-    stream: string,
-    options?: { readonly recent?: boolean },
-  ): Promise<{ readonly state: State; readonly lastAt: number }>;
+  load<State>(decider: Decider<State>, stream: string, options?: { readonly recent?: boolean }): Promise<Loaded<State>>;
 }
 
 /** Most attempts after conflicts before the command fails. */
@@ -123,8 +120,8 @@ export function createCommands(parts: {
 
   async function load<State>(decider: Decider<State>, stream: string, { recent = false } = {}) {
     const how = recent ? states.recent : states.read;
-    const { state, at } = await how(decider as Decider<unknown>, stream);
-    return { state: state as State, lastAt: at };
+    const { state, revision, position, at } = await how(decider as Decider<unknown>, stream);
+    return { state: state as State, revision, position, lastAt: at };
   }
 
   /** Starts appending the decided events; the caller awaits the append outside the queue. */

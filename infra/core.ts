@@ -127,7 +127,10 @@ export async function openCore(
     const { visibleTimeoutMs } = config;
     const head = headOf(eventLog, { database, config });
     const changes = createChangeTracker();
-    const leases = createLeases(database.pool);
+    const leases = createLeases(database.pool, {
+      seesLog: !config.eventStoreUrl,
+      prepared: database.kind === 'embedded',
+    });
     const own = isAlone(database)
       ? { changed: changes.last, leases: leases.moves, credentials: () => credentials.changes() }
       : undefined;

@@ -10,9 +10,10 @@ import { connectionSeen } from '../../shared/events/connections.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { tokensReported } from '../../shared/events/tokens/reports.ts';
 import { requireSelf, type Speaker, taskViewOf, type Viewer } from '../../shared/identity.ts';
-import type { Leases } from '../../shared/ports/agents/leases.ts';
+import type { Beat, Leases } from '../../shared/ports/agents/leases.ts';
 import { seconds } from '../../shared/time.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { acknowledge } from '../intents.ts';
 import { type AgentState, agentDecider, agentStream, existing, waitingOf } from './agents.ts';
 import { agentInLog } from './names.ts';
 
@@ -97,7 +98,7 @@ export const decideWake = (state: AgentState, reason: string | null): EventDraft
 export interface HeartbeatParts {
   readonly commands: Commands;
   readonly inboxes: Inboxes;
-  readonly leases: Pick<Leases, 'renew' | 'grant'>;
+  readonly leases: Pick<Leases, 'renew' | 'grant' | 'seesLog'>;
   readonly eachIsEvent: EachIsEvent;
   /** Unix ms. */
   readonly now: () => number;
@@ -135,20 +136,35 @@ export async function recordHeartbeat(
         work_item_types: inbox.workItems.map((group) => group.type),
       };
       const place = { tenant, workspace, agent: agent.id };
+      const stream = agentStream(workspace, agent.id);
+      /** Counts the heartbeat with the agent's lease. */
+      const renew = ({ connection }: AgentState, unlessMoved?: Beat['unlessMoved']) => {
+        const named = connection !== null && connection.id === found.connection_id ? connection.id : null;
+        return leases.renew({ ...place, at: seconds(now()), connection: named, ...(unlessMoved && { unlessMoved }) });
+      };
+      // The usual heartbeat: one statement checks that the state is current, and counts. A request that is repeated may
+      // have appended an event.
+      if (!all && leases.seesLog && !context.intents?.recorded.length) {
+        const { state, revision, position } = await commands.load(agentDecider, stream, { recent: true });
+        if (isRoutine(state, found) && state.name === agent.name && (await renew(state, { stream, revision }))) {
+          acknowledge(context, position);
+          return inbox;
+        }
+      }
       let before: AgentState | undefined;
       // A copy, because the second attempt repeats the same step of the request.
       const execute = (asEvent: boolean) =>
-        commands.execute(agentDecider, agentStream(workspace, agent.id), { ...context }, (state) => {
+        commands.execute(agentDecider, stream, { ...context }, (state) => {
           moved = state.deleted || state.name !== agent.name;
           if (moved) throw notFound('Agent');
           before = state;
           return !asEvent && isRoutine(state, found) ? [] : decideHeartbeat(state, found);
         });
       const { events } = await execute(all);
-      const { id: connection } = before?.connection ?? {};
-      const named = connection !== undefined && connection === found.connection_id ? connection : null;
       const routine = events.length === 0;
-      const renewed = routine && (await leases.renew({ ...place, at: seconds(now()), connection: named }));
+      // Another process has appended to the stream: the next heartbeat finds the state that it left.
+      if (routine && leases.seesLog) await commands.load(agentDecider, stream);
+      const renewed = routine && before !== undefined && (await renew(before));
       // The sweep was deciding that the agent is silent. The event conflicts with that decision, or comes after it.
       if (routine && !renewed) await execute(true);
       // Only after the event, so that no decision of the sweep comes in between.

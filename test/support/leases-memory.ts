@@ -37,6 +37,7 @@ export function leasesMemory() {
     (connectionAt ?? 0) < (window !== null ? closed.first : beats > 0 ? first : Number.POSITIVE_INFINITY);
   const isIn = (key: string, workspace: number | 'all') => workspace === 'all' || key.startsWith(`${workspace} `);
   const leases: Leases = {
+    seesLog: false,
     async renew({ at, connection, ...place }) {
       const row = rowOf(place);
       const isAnother = connection !== null && row.connection !== null && connection !== row.connection;

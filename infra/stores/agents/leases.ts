@@ -25,8 +25,9 @@ const RENEW = `WITH moved AS (UPDATE service.lease_moves SET moves = moves + 1 W
   INSERT INTO service.leases AS l
     (workspace_id, agent_id, tenant_id, beats, first_at, last_at, connection_id, connection_at)
   SELECT workspace, agent, tenant, beats, first, last, connection, CASE WHEN connection IS NOT NULL THEN last END
-  FROM unnest($1::int[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], $7::text[])
-    AS beat (workspace, agent, tenant, beats, first, last, connection)
+  FROM unnest($1::int[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], $7::text[], $9::text[], $10::int[])
+    AS beat (workspace, agent, tenant, beats, first, last, connection, stream, revision)
+  WHERE stream IS NULL OR revision = (SELECT max(e.revision) FROM log.events e WHERE e.stream = beat.stream)
   ORDER BY workspace, agent
   ON CONFLICT (workspace_id, agent_id) DO UPDATE SET
     beats = l.beats + excluded.beats,
@@ -63,19 +64,37 @@ const CLOSE = `WITH rows AS (
 
 const keyOf = ({ workspace, agent }: { readonly workspace: number; readonly agent: number }) => `${workspace} ${agent}`;
 
-/** The heartbeats of each agent as one. A heartbeat that names a connection is the last one of its row. */
-function rowsOf(beats: readonly Beat[]) {
-  const rows = new Map<string, { beat: Beat; beats: number; first: number; last: number; connection: string | null }>();
+/** The heartbeats of an agent in one row of a statement. */
+interface Row {
+  readonly beat: Beat;
+  beats: number;
+  first: number;
+  last: number;
+  connection: string | null;
+}
+
+/** Whether the row of one heartbeat can count another one: both were decided on the same state of the agent's stream. */
+const isAlike = (one: Beat, other: Beat) => one.unlessMoved?.revision === other.unlessMoved?.revision;
+
+/**
+ * The heartbeats of each agent as one. A heartbeat that names a connection is the last one of its row. Those that were
+ * decided on different states of a stream are left out, but for one state: they are decided again.
+ */
+function rowsOf(beats: readonly Beat[]): ReadonlyMap<string, Row> {
+  const rows = new Map<string, Row>();
   for (const beat of beats) {
     const key = keyOf(beat);
-    const row = rows.get(key) ?? { beat, beats: 0, first: beat.at, last: beat.at, connection: null };
+    let row = rows.get(key);
+    if (!row) {
+      row = { beat, beats: 0, first: beat.at, last: beat.at, connection: null };
+      rows.set(key, row);
+    } else if (!isAlike(row.beat, beat)) continue;
     row.beats += 1;
     row.first = Math.min(row.first, beat.at);
     row.last = Math.max(row.last, beat.at);
     row.connection = beat.connection ?? row.connection;
-    rows.set(key, row);
   }
-  return [...rows.values()];
+  return rows;
 }
 
 /** `moves`: a value that changes whenever this process renews a lease in the workspace. */
@@ -86,7 +105,17 @@ export interface OpenLeases extends Leases {
 /** Maximum number of workspaces whose renewals are counted separately. */
 const COUNTED = 10_000;
 
-export function createLeases(pool: Pick<pg.Pool, 'query'>): OpenLeases {
+export interface LeasesOptions {
+  /** The log is in the same database. */
+  readonly seesLog?: boolean;
+  /** Each connection prepares the statement: see `PREPARED`. */
+  readonly prepared?: boolean;
+}
+
+export function createLeases(
+  pool: Pick<pg.Pool, 'query'>,
+  { seesLog = false, prepared = false }: LeasesOptions = {},
+): OpenLeases {
   const slot = randomInt(SLOTS);
   const moves = new Map<number, number>();
   let all = 0;
@@ -101,9 +130,10 @@ export function createLeases(pool: Pick<pg.Pool, 'query'>): OpenLeases {
     moves.set(workspace, all);
   };
 
-  const renewAll = askingTogether<Beat, ReadonlySet<string>>(async (beats) => {
-    const rows = rowsOf(beats);
-    const { rows: renewed } = await pool.query<{ workspace: number; agent: number }>(RENEW, [
+  const renewAll = askingTogether<Beat, (beat: Beat) => boolean>(async (beats) => {
+    const byKey = rowsOf(beats);
+    const rows = [...byKey.values()];
+    const values = [
       rows.map(({ beat }) => beat.workspace),
       rows.map(({ beat }) => beat.agent),
       rows.map(({ beat }) => beat.tenant),
@@ -112,14 +142,30 @@ export function createLeases(pool: Pick<pg.Pool, 'query'>): OpenLeases {
       rows.map(({ last }) => last),
       rows.map(({ connection }) => connection),
       slot,
-    ]);
-    for (const { workspace } of renewed) moved(workspace);
-    return new Set(renewed.map(keyOf));
+      rows.map(({ beat }) => beat.unlessMoved?.stream ?? null),
+      rows.map(({ beat }) => beat.unlessMoved?.revision ?? null),
+    ];
+    const { rows: renewed } = await pool.query<{ workspace: number; agent: number }>({
+      ...(prepared && { name: 'renew_leases' }),
+      text: RENEW,
+      values,
+    });
+    const counted = new Map<string, Beat>();
+    for (const place of renewed) {
+      moved(place.workspace);
+      const key = keyOf(place);
+      counted.set(key, byKey.get(key)?.beat as Beat);
+    }
+    return (beat) => {
+      const one = counted.get(keyOf(beat));
+      return one !== undefined && isAlike(one, beat);
+    };
   });
 
   return {
     moves: (workspace) => (workspace === 'all' ? all : (moves.get(workspace) ?? floor)),
-    renew: async (beat) => (await renewAll([beat])).has(keyOf(beat)),
+    seesLog,
+    renew: async (beat) => (await renewAll([beat]))(beat),
     async revoke({ workspace, agent, tenant }, since, connection) {
       const { rows } = await pool.query<{ last_at: number }>(REVOKE, [
         workspace,

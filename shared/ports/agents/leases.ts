@@ -14,6 +14,8 @@ export interface Beat extends AgentPlace {
   readonly at: number;
   /** The agent's open connection, if the heartbeat named it. */
   readonly connection: string | null;
+  /** The agent's stream, and its revision when the heartbeat was found to change nothing; default: it is not checked. */
+  readonly unlessMoved?: { readonly stream: string; readonly revision: number };
 }
 
 /** Heartbeats of an agent in a closed window. */
@@ -37,10 +39,12 @@ export interface Leases {
   /**
    * Counts a heartbeat. Resolves when that is durable.
    *
-   * @returns false when nothing was counted, because the lease was revoked, or has another connection of the agent that
-   *   was not summed up yet: the heartbeat must be an event
+   * @returns false when nothing was counted, because the stream has moved, the lease was revoked, or it has another
+   *   connection of the agent that was not summed up yet. If the stream has not moved, the heartbeat must be an event
    */
   renew(beat: Beat): Promise<boolean>;
+  /** Whether the log is in the same database, so that a renewal can check whether a stream has moved. */
+  readonly seesLog: boolean;
   /**
    * Revokes the lease of an agent without a heartbeat after `since`, so that a later heartbeat is an event, which
    * conflicts with a decision that the agent is silent.

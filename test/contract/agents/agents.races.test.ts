@@ -80,6 +80,24 @@ function races(services: () => readonly TestService[]): void {
     );
   });
 
+  it('a heartbeat is counted by the next request, also where the response was cached', async () => {
+    const { id } = await create('counted');
+    const count = async () =>
+      (await ask('GET', `/api/agents/${id}/diagnostics?privileged=1&section=summary`)).body.summary.heartbeats;
+    for (let n = 1; n <= 20; n++) {
+      expect((await ask('POST', `/api/agents/${id}/heartbeat`, {})).status).to.equal(200);
+      // From each process, and repeated by it.
+      for (let read = 0; read < 3; read++) expect(await count(), `heartbeat ${n}, read ${read}`).to.equal(n);
+    }
+    // What one process changes, the other one finds in the log.
+    for (let n = 1; n <= 4; n++) {
+      await ask('PUT', '/api/agents', { name: 'counted', status: 'busy' });
+      await ask('POST', `/api/agents/${id}/heartbeat`, {});
+      expect((await ask('GET', `/api/agents/${id}`)).body.agent.status).to.equal('idle');
+    }
+    expect(await count()).to.equal(24);
+  });
+
   it('heartbeats of one agent: each is counted', async () => {
     const { id } = await create('beating');
     const replies = await times(40, () => ask('POST', `/api/agents/${id}/heartbeat`, {}));
