@@ -14,6 +14,20 @@ interface Progress {
   readonly target: number;
 }
 
+const MINUTE_S = 60;
+
+/**
+ * The time that is left, if the rest takes as long per position as what was done.
+ *
+ * @param elapsed milliseconds
+ * @returns a part of a sentence; empty if it cannot be estimated
+ */
+export function timeLeft(elapsed: number, { done, rest }: { readonly done: number; readonly rest: number }): string {
+  if (done <= 0 || rest <= 0) return '';
+  const seconds = Math.ceil((elapsed * rest) / done / 1_000);
+  return `, about ${seconds < 2 * MINUTE_S ? `${seconds} s` : `${Math.ceil(seconds / MINUTE_S)} min`} left`;
+}
+
 export interface Watched {
   readonly signal: AbortSignal;
   readonly onProgress: (progress: Progress) => void;
@@ -38,10 +52,12 @@ export async function withProgress<T>(
   let reportedAt = begun;
   let events = 0;
   let bar: SingleBar | undefined;
+  /** The first position that was reported: an interrupted command continues where it stopped. */
+  let from: number | undefined;
   const begin = (isBounded: boolean, total: number): SingleBar => {
-    const format = `{phase} ${isBounded ? '[{bar}] {percentage}% | ' : ''}{events} events, {rate}/s`;
+    const format = `{phase} ${isBounded ? '[{bar}] {percentage}% | ' : ''}{events} events, {rate}/s{left}`;
     const fresh = new SingleBar({ format, stream: process.stderr, clearOnComplete: true });
-    fresh.start(total, 0, { phase: 'starting', events: 0, rate: 0 });
+    fresh.start(total, 0, { phase: 'starting', events: 0, rate: 0, left: '' });
     return fresh;
   };
   try {
@@ -51,14 +67,16 @@ export async function withProgress<T>(
         events = progress.events;
         const now = performance.now();
         const rate = Math.round((events * 1_000) / Math.max(now - begun, 1));
+        from ??= position;
+        const left = timeLeft(now - begun, { done: position - from, rest: target - position });
         if (process.stderr.isTTY) {
           const total = Math.max(target, position, 1);
           bar ??= begin(target > 0, total);
           bar.setTotal(total);
-          bar.update(position, { phase, events, rate });
+          bar.update(position, { phase, events, rate, left });
         } else if (now - reportedAt > REPORT_EVERY_MS) {
           reportedAt = now;
-          console.error(`${phase}: ${events} events, ${rate}/s`);
+          console.error(`${phase}: ${events} events, ${rate}/s${left}`);
         }
       },
     });
