@@ -141,18 +141,19 @@ export function takingTurnsByKey(
  * @param options.failsAll callers that wait behind a failing query fail with it: after one time-out instead of two
  * @param options.inOneTurn calls in the same turn of the event loop share a query; by default only those before the
  *   next microtask
+ * @param options.most a query for so many keys is full, and later callers gather for the next one
  */
 export function askingTogether<Key, Response>(
   ask: (keys: readonly Key[]) => Promise<Response>,
-  { failsAll = false, inOneTurn = false } = {},
+  { failsAll = false, inOneTurn = false, most = Number.POSITIVE_INFINITY } = {},
 ): (keys: readonly Key[]) => Promise<Response> {
   let gathering: { readonly keys: Key[]; readonly response: Promise<Response> } | undefined;
   let last: Promise<unknown> = Promise.resolve();
   return (keys) => {
-    if (!gathering) {
+    if (!gathering || gathering.keys.length >= most) {
       const all: Key[] = [];
       const send = () => {
-        gathering = undefined;
+        if (gathering === mine) gathering = undefined;
         return ask(all);
       };
       const response = (inOneTurn ? last.then(nextTurn) : last).then(send);

@@ -9,13 +9,14 @@
  * everything that earlier turns have written, and only then claims. A claim is never taken back.
  */
 
-import type { QueuedTask, TaskQueueReads } from '../../queries/tasks/queue.ts';
+import type { InProgress, Poller, QueuedTask, TaskQueueReads } from '../../queries/tasks/queue.ts';
 import type { PollReason } from '../../shared/contract/tasks/queue.ts';
 import { AppError, conflict } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { taskAssigneeRenamed, taskClaimed, taskRequeued } from '../../shared/events/tasks/queue.ts';
 import { isAssignedTo } from '../../shared/identity.ts';
 import type { Locks } from '../../shared/ports/locks.ts';
+import { askingTogether } from '../../shared/waiting.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { assigneeIn } from './assignments.ts';
 import { commentFrom } from './comments.ts';
@@ -127,8 +128,13 @@ export const takingTurn = <T>(
   work: (lost: AbortSignal) => Promise<T>,
 ): Promise<T> => locks.holding(`work of agent ${agent} in workspace ${workspace}`, work);
 
-/** Candidates that a poll reads first, and at most in total. */
-const CANDIDATES = { first: 16, most: 128 };
+/** Polls that one look is for at most. */
+const POLLS = 128;
+/** How many waiting tasks a look reads: few different numbers, because each is a statement of its own. */
+const PAGES = [16, 64];
+const MOST = 256;
+/** Further candidates for each time that another process was faster. */
+const FURTHER = 16;
 /** How long a poll keeps trying while others are faster every time, milliseconds. */
 const PATIENCE_MS = 10_000;
 
@@ -165,11 +171,42 @@ export interface TaskQueueParts {
   readonly patienceMs?: number;
 }
 
+interface Asking extends Poller {
+  /** Tasks that another process got first. */
+  readonly missed: number;
+}
+
+/** What one poll finds. */
+interface Found extends InProgress {
+  /** Ids of the tasks that wait for its agent or for any agent, in the order of the queue. */
+  readonly waiting: readonly number[];
+  /** Tasks that this process was claiming when it looked: they may wait no longer. */
+  readonly claiming: ReadonlySet<number>;
+}
+
 /** The queue as one process sees it. */
 export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
   const { commands, reads, locks, patienceMs = PATIENCE_MS } = parts;
   /** Tasks that polls of this process are currently claiming. */
-  const tried = new Map<number, Promise<unknown>>();
+  const claiming = new Map<number, Promise<unknown>>();
+
+  /** Concurrent polls share a look, which has a task for each of them. */
+  const lookTogether = askingTogether(
+    async (polls: readonly Asking[]) => {
+      const inFlight = new Set(claiming.keys());
+      const wanted = polls.length + inFlight.size + FURTHER * Math.max(...polls.map(({ missed }) => missed));
+      const { inProgress, waiting } = await reads.look(polls, PAGES.find((page) => page >= wanted) ?? MOST);
+      return { inProgress: new Map(polls.map((poll, n) => [poll, inProgress[n] as InProgress])), waiting, inFlight };
+    },
+    { most: POLLS },
+  );
+
+  async function look(asking: Asking): Promise<Found> {
+    const { workspace, agent } = asking;
+    const { inProgress, waiting, inFlight } = await lookTogether([asking]);
+    const its = waiting.filter((task) => task.workspace === workspace && (task.agent ?? agent) === agent);
+    return { ...(inProgress.get(asking) as InProgress), waiting: its.map(({ id }) => id), claiming: inFlight };
+  }
 
   /** Undefined: another poll got the task. */
   async function claim(context: CommandContext, { agent, agentId = null }: Poll, id: number, lost: AbortSignal) {
@@ -192,42 +229,35 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
   }
 
   function tryToClaim(context: CommandContext, poll: Poll, id: number, lost: AbortSignal) {
-    const claiming = claim(context, poll, id, lost).finally(() => tried.delete(id));
-    tried.set(id, claiming);
-    return claiming;
+    const claimed = claim(context, poll, id, lost).finally(() => claiming.delete(id));
+    claiming.set(id, claimed);
+    return claimed;
   }
 
   async function claimNext(context: CommandContext, poll: Poll, lost: AbortSignal): Promise<Polled> {
     const { agent, maxCapacity } = poll;
     const { workspace } = context.origin;
     const giveUpAt = performance.now() + patienceMs;
-    const gone = new Set<number>();
-    let passesOver = true;
+    /** Tasks that another process got first. */
+    const missed = new Set<number>();
     while (performance.now() < giveUpAt) {
-      const passedOver = passesOver ? [...gone, ...tried.keys()] : [];
-      const { inProgress, waiting } = await reads.look(workspace, agent, {
-        inProgress: maxCapacity,
-        passedOver,
-        waiting: Math.min(CANDIDATES.first * (1 + gone.size), CANDIDATES.most),
-      });
-      if (inProgress.length >= maxCapacity) return full(inProgress, maxCapacity);
-      if (waiting.length === 0 && passedOver.length === 0) return idle(inProgress);
-      passesOver = waiting.length > 0;
-      if (!passesOver) {
-        // Wait until others have finished their claims; a task that they got may be back in the queue.
-        gone.clear();
-        continue;
-      }
-      const free = waiting.filter((id) => !tried.has(id));
-      // Many processes want the first candidate and only one gets it, so later attempts pick at random.
-      const id = free[gone.size === 0 ? 0 : Math.floor(Math.random() * free.length)];
+      const found = await look({ workspace, agent, missed: missed.size });
+      const { waiting } = found;
+      if (found.count >= maxCapacity) return full(found, maxCapacity);
+      if (waiting.length === 0) return idle(found);
+      // Polls that shared the look go on one after another, and each takes the first task that no other is claiming.
+      const free = waiting.filter((id) => !claiming.has(id) && !found.claiming.has(id) && !missed.has(id));
+      // Other processes want the same candidates, so later attempts pick at random.
+      const id = free[missed.size === 0 ? 0 : Math.floor(Math.random() * free.length)];
       if (id === undefined) {
-        await Promise.allSettled(waiting.map((one) => tried.get(one)));
+        // A task may be back in the queue once those who claim it have finished.
+        await Promise.allSettled(waiting.map((one) => claiming.get(one)));
+        missed.clear();
         continue;
       }
       const claimed = await tryToClaim(context, poll, id, lost);
       if (claimed) return { task: recordOf(claimed, workspace), reason: 'assigned' };
-      gone.add(id);
+      missed.add(id);
     }
     throw conflict('Other polls claimed every task first; poll again.', { code: 'BUSY' });
   }
@@ -236,20 +266,21 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
     async poll(context, poll) {
       const { agent, maxCapacity } = poll;
       const { workspace } = context.origin;
-      // Most polls find nothing to claim, and need no turn for that.
-      const seen = { inProgress: maxCapacity, waiting: 1, passedOver: [] };
-      const { inProgress, waiting } = await reads.look(workspace, agent, seen);
-      if (inProgress.length >= maxCapacity) return full(inProgress, maxCapacity);
-      if (waiting.length === 0) return idle(inProgress);
+      if (!locks.isAlone) {
+        // Most polls find nothing to claim, and need no lock for that.
+        const found = await look({ workspace, agent, missed: 0 });
+        if (found.count >= maxCapacity) return full(found, maxCapacity);
+        if (found.waiting.length === 0) return idle(found);
+      }
       return takingTurn(locks, { workspace, agent }, (lost) => claimNext(context, poll, lost));
     },
   };
 }
 
 /** An agent with a limit of one task continues with that task. */
-const full = (inProgress: readonly QueuedTask[], maxCapacity: number): Polled =>
-  maxCapacity === 1 ? idle(inProgress) : { task: null, reason: 'at_capacity' };
+const full = (found: InProgress, maxCapacity: number): Polled =>
+  maxCapacity === 1 ? idle(found) : { task: null, reason: 'at_capacity' };
 
 /** Nothing to claim: the agent continues with its newest task. */
-const idle = ([newest]: readonly QueuedTask[]): Polled =>
+const idle = ({ newest }: InProgress): Polled =>
   newest ? { task: newest, reason: 'continue_current' } : { task: null, reason: 'no_tasks_available' };

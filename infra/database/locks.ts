@@ -31,6 +31,7 @@ const isUnavailable = (error: unknown): boolean =>
 
 /** @param waitMs default 10 s */
 export function createLocks(database: Pick<Database, 'kind' | 'connect'>, waitMs = WAIT_MS): OpenLocks {
+  const isAlone = database.kind === 'embedded';
   const session = createSessionLocks(database, { lockClass: LOCK_CLASS, name: 'locks' });
   // Each name is taken only once per process, because PostgreSQL gives a session its own locks again. While the
   // database is unavailable, all callers that wait for a name fail with the first.
@@ -55,7 +56,7 @@ export function createLocks(database: Pick<Database, 'kind' | 'connect'>, waitMs
     work: (lost: AbortSignal) => Promise<T>,
     settle: (working: Promise<T>) => void,
   ): Promise<void> {
-    const held = database.kind === 'embedded' ? ALONE : await taken(name, giveUpAt);
+    const held = isAlone ? ALONE : await taken(name, giveUpAt);
     try {
       const working = work(held.lost);
       settle(working);
@@ -68,6 +69,7 @@ export function createLocks(database: Pick<Database, 'kind' | 'connect'>, waitMs
   }
 
   return {
+    isAlone,
     async holding(name, work) {
       const line = lines.get(name) ?? { callers: 0, turns: 0 };
       lines.set(name, line);

@@ -6,9 +6,8 @@ import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import type { RecordPlace } from '../../shared/ports/read-models.ts';
-import { askingTogether } from '../../shared/waiting.ts';
-import { type Reads, tableOf } from '../reads.ts';
-import { joinProject, TASK_JSON } from './tasks.ts';
+import { prepared, type Reads, tableOf } from '../reads.ts';
+import { QUEUED_TASK_JSON } from './tasks.ts';
 
 const tasksTable = (reads: Reads) => tableOf(reads, tasksProjection, 'tasks');
 
@@ -28,101 +27,103 @@ const notOfAnother = (
   SELECT max(named.id) FROM ${tableOf(reads, agentsProjection, 'agents')} named
   WHERE named.workspace_id = ${workspace} AND named.name = ${agent}))`;
 
+/** The front of the queue among tasks with this assignee, as a subquery with the columns of the table. */
+// PostgreSQL does not infer from IS NULL that all rows have the same assigned_to. With that column first, the order is
+// that of the index, and only the returned rows are read.
+const front = (reads: Reads, workspace: Given<number>, whose: RawBuilder<unknown>, limit: number) => sql`(
+  SELECT * FROM ${tasksTable(reads)}
+  WHERE workspace_id = ${workspace} AND status IN ('assigned', 'inbox') AND assigned_to ${whose}
+  ORDER BY assigned_to, ${URGENT_FIRST} LIMIT ${sql.lit(limit)})`;
+
+const sharedFront = (reads: Reads, workspace: Given<number>, limit: number) =>
+  front(reads, workspace, sql`IS NULL`, limit);
+
+const ownFront = (reads: Reads, workspace: Given<number>, agent: Given<string>, limit: number) =>
+  front(reads, workspace, sql`= ${agent} AND ${notOfAnother(reads, workspace, agent)}`, limit);
+
 /**
  * Tasks that wait for an agent or are unassigned, in the order of claims, as a subquery with the columns of the table.
- * Each half reads only the front of one index range, so only the returned rows are read.
  */
-export function waitingTasks(
+export const waitingTasks = (
   reads: Reads,
-  workspace: Given<number>,
-  agent: Given<string>,
+  workspace: number,
+  agent: string,
   limit: number,
-  passedOver: Given<readonly number[]> = [],
-): RawBuilder<unknown> {
-  // PostgreSQL does not infer from IS NULL that all rows have the same assigned_to. With that column first, the order
-  // is that of the index, and nothing is sorted.
-  const half = (whose: RawBuilder<unknown>) => sql`(
-    SELECT * FROM ${tasksTable(reads)}
-    WHERE workspace_id = ${workspace} AND status IN ('assigned', 'inbox') AND assigned_to ${whose}
-      AND id <> ALL(${passedOver}::bigint[])
-    ORDER BY assigned_to, ${URGENT_FIRST} LIMIT ${sql.lit(limit)})`;
-  return sql`(
-    SELECT * FROM (${half(sql`= ${agent} AND ${notOfAnother(reads, workspace, agent)}`)} UNION ALL ${half(sql`IS NULL`)}) both_halves
-    ORDER BY ${URGENT_FIRST} LIMIT ${sql.lit(limit)})`;
-}
+): RawBuilder<unknown> => sql`(
+  SELECT * FROM (${ownFront(reads, workspace, agent, limit)} UNION ALL ${sharedFront(reads, workspace, limit)}) fronts
+  ORDER BY ${URGENT_FIRST} LIMIT ${sql.lit(limit)})`;
 
 /** A task in the response to a poll: the record without the fields from its project. */
 export type QueuedTask = Omit<TaskRecord, 'project_name' | 'project_prefix' | 'ticket_ref'>;
 
-/** Limits of tasks of each kind that a poll reads. */
-export interface QueueLook {
-  readonly inProgress: number;
-  readonly waiting: number;
-  /** Ids of tasks to leave out of the waiting ones. */
-  readonly passedOver: readonly number[];
-}
-
-/** What a poll finds. */
-export interface QueueView {
-  /** Tasks that the agent works on, last changed first. */
-  readonly inProgress: readonly QueuedTask[];
-  /**
-   * Ids of tasks that wait for this agent or for any agent: most urgent first, then by due date (those without one last),
-   * then by age.
-   */
-  readonly waiting: readonly number[];
-}
-
-interface Poll extends QueueLook {
+/** Whose tasks a poll is for. */
+export interface Poller {
   readonly workspace: number;
   readonly agent: string;
 }
 
-/** The result of a poll; `poll` is its index in the list. */
-interface Answered extends QueueView {
-  readonly poll: number;
+/** What an agent works on. */
+export interface InProgress {
+  readonly count: number;
+  /** The task that was changed last; null: none is in progress. */
+  readonly newest: QueuedTask | null;
 }
 
-// One limit for all: a limit that differs from poll to poll would hide from the planner how few rows are read.
-const highest = (polls: readonly Poll[], what: 'inProgress' | 'waiting'): number =>
-  Math.max(...polls.map((poll) => poll[what]));
+export interface WaitingTask {
+  readonly workspace: number;
+  readonly id: number;
+  /** The only agent that may take it; null: any. */
+  readonly agent: string | null;
+}
 
-/** For each poll, the tasks that its agent works on, and the ids of the waiting tasks, in order. */
-export function pollsStatement(reads: Reads, polls: readonly Poll[]): RawBuilder<Answered> {
-  const asked = polls.map(({ workspace, agent, passedOver }, poll) => ({ poll, workspace, agent, passed: passedOver }));
-  const column = (name: string) => sql.ref(`q.${name}`);
-  const limit = highest(polls, 'waiting');
-  const waiting = waitingTasks(reads, column('workspace'), column('agent'), limit, column('passed'));
-  return sql`
-    SELECT q.poll,
-      (SELECT coalesce(json_agg(${TASK_JSON}::jsonb - ARRAY['project_name', 'project_prefix', 'ticket_ref']
-          ORDER BY t.updated_at DESC, t.id DESC), '[]')
-        FROM (
-          SELECT * FROM ${tasksTable(reads)}
+/** What polls find. */
+export interface QueueView {
+  /** Of each poll. */
+  readonly inProgress: readonly InProgress[];
+  /**
+   * The tasks that wait for one of these agents or for any agent: most urgent first, then by due date (those without
+   * one last), then by age.
+   */
+  readonly waiting: readonly WaitingTask[];
+}
+
+/**
+ * One statement for all polls: a hundred polling agents would otherwise need a hundred queries.
+ *
+ * @param limit of waiting tasks for each agent, and of those for any agent in each workspace
+ */
+export function pollsStatement(reads: Reads, polls: readonly Poller[], limit: number): RawBuilder<QueueView> {
+  const asked = polls.map(({ workspace, agent }, poll) => ({ poll, workspace, agent }));
+  const [workspace, agent] = [sql.ref<number>('q.workspace'), sql.ref<string>('q.agent')];
+  return sql`${prepared}
+    WITH polls AS MATERIALIZED (
+      SELECT * FROM json_to_recordset(${JSON.stringify(asked)}::json) AS q (poll int, workspace int, agent text))
+    SELECT
+      (SELECT json_agg(json_build_object(
+          'count', coalesce(t.count, 0), 'newest', CASE WHEN t.count > 0 THEN ${QUEUED_TASK_JSON} END) ORDER BY q.poll)
+        FROM polls q LEFT JOIN LATERAL (
+          SELECT *, count(*) OVER () AS count FROM ${tasksTable(reads)}
           WHERE workspace_id = q.workspace AND assigned_to = q.agent AND status = 'in_progress'
-            AND ${notOfAnother(reads, column('workspace'), column('agent'))}
-          ORDER BY updated_at DESC, id DESC LIMIT ${sql.lit(highest(polls, 'inProgress'))}) t ${joinProject(reads)}) AS "inProgress",
-      (SELECT coalesce(json_agg(w.id ORDER BY ${URGENT_FIRST_OF_W}), '[]')
-        FROM ${waiting} w) AS waiting
-    FROM json_to_recordset(${JSON.stringify(asked)}::json) AS q (poll int, workspace int, agent text, passed bigint[])`;
+            AND ${notOfAnother(reads, workspace, agent)}
+          ORDER BY updated_at DESC, id DESC LIMIT 1) t ON true) AS "inProgress",
+      (SELECT coalesce(json_agg(
+          json_build_object('workspace', w.workspace_id, 'id', w.id, 'agent', w.assigned_to)
+          ORDER BY ${URGENT_FIRST_OF_W}), '[]')
+        FROM (
+          SELECT w.* FROM (SELECT DISTINCT workspace FROM polls) q, LATERAL ${sharedFront(reads, workspace, limit)} w
+          UNION ALL
+          SELECT w.* FROM (SELECT DISTINCT workspace, agent FROM polls) q,
+            LATERAL ${ownFront(reads, workspace, agent, limit)} w) w) AS waiting`;
 }
 
 export type TaskQueueReads = ReturnType<typeof taskQueueReads>;
-/** Reads for all concurrent polls with one statement: a hundred polling agents would otherwise need a hundred queries. */
-export function taskQueueReads(reads: Reads) {
-  const ask = askingTogether(async (polls: readonly Poll[]) => {
-    const { rows } = await pollsStatement(reads, polls).execute(reads.db);
-    return new Map(rows.map((row) => [polls[row.poll] as Poll, row]));
-  });
-  return {
-    /** Both as of one moment. */
-    async look(workspace: number, agent: string, look: QueueLook): Promise<QueueView> {
-      const poll = { workspace, agent, ...look };
-      const { inProgress, waiting } = (await ask([poll])).get(poll) as Answered;
-      return { inProgress: inProgress.slice(0, look.inProgress), waiting: waiting.slice(0, look.waiting) };
-    },
-  };
-}
+export const taskQueueReads = (reads: Reads) => ({
+  /** All as of one moment. @param limit as in `pollsStatement` */
+  async look(polls: readonly Poller[], limit: number): Promise<QueueView> {
+    const { rows } = await pollsStatement(reads, polls, limit).execute(reads.db);
+    return rows[0] as QueueView;
+  },
+});
 
 /** A task in progress whose agent is offline or unknown. */
 export interface StaleTask extends RecordPlace {

@@ -27,18 +27,23 @@ const isColumn = (field: keyof TaskRecord): field is keyof TaskRecord & keyof (t
 /** The fields of a task record that are columns of its row. The others are in `source`, or in the row of its project. */
 export const TASK_COLUMNS = fieldNames(taskSchema).filter(isColumn);
 
-/** Fields of a task record as arguments of `json_build_object`, from row `t` of tasks and row `p` of projects. */
-const FIELDS = sql.raw(`
+/** Fields of a task record that row `t` of tasks has, as arguments of `json_build_object`. */
+const OWN_FIELDS = `
   ${jsonFields('t', TASK_COLUMNS)},
   ${fieldNames(taskSource)
     .map((field) => `'${field}', t.source->'${field}'`)
-    .join(', ')},
+    .join(', ')}`;
+
+/** All fields of a task record, from row `t` of tasks and row `p` of projects. */
+const FIELDS = sql.raw(`${OWN_FIELDS},
   'project_name', p.name, 'project_prefix', p.ticket_prefix,
   'ticket_ref', p.ticket_prefix || '-' || CASE WHEN t.project_ticket_no < 1000
     THEN lpad(t.project_ticket_no::text, 3, '0') ELSE t.project_ticket_no::text END`);
 
 /** A task record as JSON. */
 export const TASK_JSON: RawBuilder<TaskRecord> = sql`json_build_object(${FIELDS})`;
+/** The same without the fields from its project. */
+export const QUEUED_TASK_JSON = sql`json_build_object(${sql.raw(OWN_FIELDS)})`;
 /** The same, with the fields that only lists have. */
 export const LISTED_TASK_JSON: RawBuilder<ListedTask> = sql`json_build_object(${FIELDS}, 'comment_count', t.comment_count)`;
 

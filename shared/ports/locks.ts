@@ -1,5 +1,7 @@
 /** Locks for work that only one process may do at a time. */
 export interface Locks {
+  /** Whether this is the only process, so that a lock costs nothing. */
+  readonly isAlone: boolean;
   /**
    * Runs work while no other caller, in any process, runs work under the same name. The work must not request the same
    * name again.

@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- http|stream|start|append|rebuild|day|tokens|proof|past|console]`: measurements, printed as Markdown. Without a name all of them.
+ * `npm run bench [-- http|stream|queue|start|append|rebuild|day|tokens|proof|past|console]`: measurements, printed as Markdown. Without a name all of them.
  * `BENCH_DATABASE_URL` adds PostgreSQL, `BENCH_EVENTSTORE_URL` appends and rebuilds on an event store server, and with
  * `BENCH_REDIS_URL` the cluster. `BENCH_SECONDS` sets the length of an HTTP case, `BENCH_CASES` selects cases by a
  * regular expression over their names.
@@ -11,6 +11,7 @@ import { combinations } from './deployment.ts';
 import { benchHttp, benchStart, benchStream } from './http.ts';
 import { benchPast } from './past.ts';
 import { benchProof } from './proof.ts';
+import { benchQueue } from './queue.ts';
 import { benchRebuild } from './rebuild.ts';
 import { machine } from './report.ts';
 import { benchTokens } from './tokens.ts';
@@ -21,6 +22,9 @@ const BENCHES: Readonly<Record<string, () => Promise<void>>> = {
   },
   async stream() {
     for (const combination of combinations()) await benchStream(combination);
+  },
+  async queue() {
+    for (const combination of combinations()) await benchQueue(combination);
   },
   start: benchStart,
   async append() {

@@ -81,7 +81,7 @@ export function memoryWorld(now: () => number = Date.now): MemoryWorld {
   const inTurn = takingTurnsByKey(() => false);
   const held = new AbortController().signal;
   const world: MemoryWorld = {
-    locks: { holding: (name, work) => inTurn(name, () => work(held)) },
+    locks: { isAlone: false, holding: (name, work) => inTurn(name, () => work(held)) },
     reads: [],
     process() {
       const store = createEventStore({ log, catalogue, counters, keys, now });

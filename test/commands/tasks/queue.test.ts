@@ -1,5 +1,6 @@
 /** The queue: claims decided purely, and polls of several processes on one log in memory. */
 import { expect } from 'chai';
+import fc from 'fast-check';
 import { requeueStaleTasks } from '../../../commands/schedules/tasks/queue.ts';
 import {
   createTaskQueue,
@@ -10,6 +11,7 @@ import {
 } from '../../../commands/tasks/queue.ts';
 import { recordOf, type TaskState, taskDecider, taskStream } from '../../../commands/tasks/tasks.ts';
 import type { StaleTask, TaskQueueReads } from '../../../queries/tasks/queue.ts';
+import { priorityRank } from '../../../shared/contract/tasks/tasks.ts';
 import { LogUnavailableError } from '../../../shared/errors.ts';
 import { taskCommented } from '../../../shared/events/tasks/comments.ts';
 import { taskClaimed } from '../../../shared/events/tasks/queue.ts';
@@ -154,27 +156,41 @@ describe('queue: tasks of inactive agents', () => {
 
 const context = () => ({ origin: testOrigin });
 
+const NEVER = Number.POSITIVE_INFINITY;
+/** Compares tasks in the order of the queue. */
+const urgentFirst = (a: TaskState, b: TaskState): number =>
+  priorityRank(a.task.priority) - priorityRank(b.task.priority) ||
+  Math.sign((a.task.due_date ?? NEVER) - (b.task.due_date ?? NEVER) || 0) ||
+  a.created_at - b.created_at ||
+  a.id - b.id;
+
+/** The tasks after so many events, in the order of the queue. */
+function statesIn(world: MemoryWorld, events = world.written().length): TaskState[] {
+  const found = new Map<string, TaskState>();
+  for (const [at, { stream, type, data }] of world.written().slice(0, events).entries())
+    found.set(stream, taskDecider.evolve(found.get(stream) ?? taskDecider.initial, { type, data, at: 1_000 * at }));
+  return [...found.values()].filter(({ id }) => id > 0).sort(urgentFirst);
+}
+
 /** What read models say that show everything up to a position. @param shown by default the whole log */
 function readsOf(world: MemoryWorld, shown: () => number = () => world.written().length): TaskQueueReads {
-  const tasks = () => {
-    const found = new Map<string, TaskState>();
-    for (const [at, { stream, type, data }] of world.written().slice(0, shown()).entries())
-      found.set(stream, taskDecider.evolve(found.get(stream) ?? taskDecider.initial, { type, data, at: 1_000 * at }));
-    return [...found.values()].filter(({ id }) => id > 0);
-  };
   return {
-    async look(workspace, agent, { inProgress, waiting, passedOver }) {
-      const all = tasks();
+    async look(polls, limit) {
+      const all = statesIn(world, shown());
+      const waiting = all.filter(({ task }) => ['assigned', 'inbox'].includes(task.status));
+      const agents = new Set([null, ...polls.map(({ agent }) => agent)]);
+      const fronts = [...agents].flatMap((agent) =>
+        waiting.filter((t) => t.task.assigned_to === agent).slice(0, limit),
+      );
       return {
-        inProgress: all
-          .filter(({ task }) => task.status === 'in_progress' && task.assigned_to === agent)
-          .sort((a, b) => b.updated_at - a.updated_at)
-          .slice(0, inProgress)
-          .map((state) => recordOf(state, workspace)),
-        waiting: all
-          .filter((state) => decideClaim(state, agent).length > 0 && !passedOver.includes(state.id))
-          .slice(0, waiting)
-          .map(({ id }) => id),
+        inProgress: polls.map(({ workspace, agent }) => {
+          const own = all.filter(({ task }) => task.status === 'in_progress' && task.assigned_to === agent);
+          const [newest] = own.sort((a, b) => b.updated_at - a.updated_at);
+          return { count: own.length, newest: newest ? recordOf(newest, workspace) : null };
+        }),
+        waiting: fronts
+          .sort(urgentFirst)
+          .map(({ id, task }) => ({ workspace: polls[0]?.workspace ?? 0, id, agent: task.assigned_to })),
       };
     },
   };
@@ -222,7 +238,7 @@ describe('queue: polls', () => {
 
   it('detect without a lock that no task waits or that the agent is at its limit', async () => {
     await fill({}, { assigned_to: 'bob', status: 'assigned' });
-    const noLocks = { holding: () => expect.fail('it took a turn') };
+    const noLocks = { isAlone: false, holding: () => expect.fail('it took a turn') };
     expect((await poll(process())).task?.id).to.equal(1);
     const queue = process({ locks: noLocks });
     expect((await poll(queue)).reason).to.equal('continue_current');
@@ -244,10 +260,11 @@ describe('queue: polls', () => {
   });
 
   it('fail with BUSY if other agents are quicker for too long', async () => {
+    let next = 1_000;
     const endless: TaskQueueReads = {
-      look: async (_workspace, _agent, { waiting, passedOver }) => ({
-        inProgress: [],
-        waiting: Array.from({ length: waiting }, (_, n) => 1_000 + passedOver.length + n),
+      look: async (polls, limit) => ({
+        inProgress: polls.map(() => ({ count: 0, newest: null })),
+        waiting: Array.from({ length: limit }, () => ({ workspace: 1, id: next++, agent: null })),
       }),
     };
     const refusal = await poll(process({ reads: endless, patienceMs: 50 })).catch((error) => error);
@@ -308,9 +325,85 @@ describe('queue: polls', () => {
     });
   }
 
+  it('look once, and together, in a process that is alone', async () => {
+    await fill(...Array.from({ length: 40 }, () => ({})));
+    const all = readsOf(world);
+    const looks: number[] = [];
+    const reads: TaskQueueReads = {
+      look(polls, limit) {
+        looks.push(polls.length);
+        return all.look(polls, limit);
+      },
+    };
+    const queue = process({ reads, locks: { ...world.locks, isAlone: true } });
+    const got = await Promise.all(Array.from({ length: 32 }, (_, n) => poll(queue, `agent-${n}`)));
+    expect(got.map(({ task }) => task?.id)).to.deep.equal(Array.from({ length: 32 }, (_, n) => n + 1));
+    expect(looks).to.deep.equal([32]);
+    looks.length = 0;
+    await Promise.all(Array.from({ length: 300 }, (_, n) => poll(queue, `more-${n}`)));
+    expect(Math.max(...looks), 'polls of one look').to.equal(128);
+  });
+
+  it('get what they would get one after another, each agent from its own process or all from one', async () => {
+    const tasks = fc.array(
+      fc.record({
+        priority: fc.constantFrom('low', 'medium', 'high', 'critical'),
+        due_date: fc.constantFrom(null, 1_800_000_000, 1_900_000_000),
+        status: fc.constantFrom('inbox', 'assigned', 'assigned', 'done'),
+        assigned_to: fc.constantFrom(null, null, 'agent-0', 'agent-1', 'agent-2', 'another'),
+      }),
+      { maxLength: 30 },
+    );
+    const polls = fc.array(fc.record({ agent: fc.nat(5), process: fc.nat(1) }), { minLength: 1, maxLength: 24 });
+    const capacities = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 6, maxLength: 6 });
+    await fc.assert(
+      fc.asyncProperty(tasks, polls, capacities, async (fields, wave, limits) => {
+        world = memoryWorld();
+        await fill(...fields);
+        const processes = [process(), process()];
+        const begun = world.written().length;
+        const ask = async ({ agent, process: n }: { agent: number; process: number }) => ({
+          agent: `agent-${agent}`,
+          ...(await poll(processes[n] as TaskQueue, `agent-${agent}`, limits[agent])),
+        });
+
+        // One poll of each agent, in one process: as if they were one after another.
+        const first = [...new Set(wave.map(({ agent }) => agent))];
+        const got = await Promise.all(first.map((agent) => ask({ agent, process: 0 })));
+        const left = statesIn(world, begun)
+          .filter(({ task }) => task.status !== 'done')
+          .sort(urgentFirst);
+        for (const { agent, task } of got) {
+          const mine = left.findIndex(({ task: { assigned_to: whose } }) => whose === null || whose === agent);
+          expect(task?.id).to.equal(mine < 0 ? undefined : left.splice(mine, 1)[0]?.id);
+        }
+
+        // Any polls, in two processes.
+        const all = [...got, ...(await Promise.all(wave.map(ask)))];
+        const inHand = new Map<string, Set<number>>();
+        for (const { agent, task, reason } of all) {
+          if (reason !== 'assigned' || !task) continue;
+          inHand.set(agent, (inHand.get(agent) ?? new Set()).add(task.id));
+        }
+        const given = [...inHand.values()].flatMap((ids) => [...ids]);
+        expect(new Set(given).size, 'tasks of two agents').to.equal(given.length);
+        expect(claims()).to.have.deep.members(
+          [...inHand].flatMap(([agent, ids]) => [...ids].map((id) => [agent, taskStream(1, id)])),
+        );
+        for (const [agent, ids] of inHand) expect(ids.size).to.be.at.most(limits[Number(agent.slice(-1))] as number);
+        const still = statesIn(world).filter(({ task }) => ['assigned', 'inbox'].includes(task.status));
+        for (const { agent, reason } of all.slice(got.length)) {
+          if (reason !== 'no_tasks_available') continue;
+          expect(still.filter(({ task }) => task.assigned_to === null || task.assigned_to === agent)).to.have.length(0);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   it('claim nothing if the lock is lost before the claim', async () => {
     await fill({});
-    const locks: Locks = { holding: (_name, work) => work(AbortSignal.abort()) };
+    const locks: Locks = { isAlone: false, holding: (_name, work) => work(AbortSignal.abort()) };
     const refusal = await poll(process({ locks })).catch((error) => error);
     expect([refusal.status, refusal.extras.code]).to.deep.equal([503, 'LOG_UNAVAILABLE']);
     expect(claims()).to.deep.equal([]);
