@@ -4,6 +4,7 @@
  */
 import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
+import { missingStores, type Node, startNode, startStores } from '../support/cluster.ts';
 import { closing } from '../support/fixture.ts';
 import { needs, needsServer } from '../support/needs.ts';
 import { ownPostgres } from '../support/own-servers.ts';
@@ -64,15 +65,21 @@ async function attempt(url: string, body: object): Promise<void> {
   }
 }
 
-/** Heartbeats of all agents, and summaries and backups between them, until `gone` or `enough`. */
-async function beatUntil(url: string, sent: Sent, agents: readonly number[], isOver: () => boolean): Promise<void> {
+/** Heartbeats of all agents, and summaries and backups between them. A process that is started again has another URL. */
+async function beatUntil(
+  urlNow: () => string,
+  sent: Sent,
+  agents: readonly number[],
+  isOver: () => boolean,
+): Promise<void> {
   const beating = agents.map(async (agent) => {
-    while (!isOver()) if (!(await sent.beat(url, agent)) && !isOver()) await new Promise((go) => setTimeout(go, 20));
+    while (!isOver())
+      if (!(await sent.beat(urlNow(), agent)) && !isOver()) await new Promise((go) => setTimeout(go, 20));
   });
   const summing = (async () => {
     for (let n = 0; !isOver(); n++) {
-      await attempt(`${url}/api/scheduler`, { task_id: 'heartbeat_summary' });
-      if (n % 3 === 2) await attempt(`${url}/api/backup`, {});
+      await attempt(`${urlNow()}/api/scheduler`, { task_id: 'heartbeat_summary' });
+      if (n % 3 === 2) await attempt(`${urlNow()}/api/backup`, {});
     }
   })();
   await Promise.all([...beating, summing]);
@@ -145,14 +152,19 @@ async function killed(env: Record<string, string>): Promise<void> {
     const limit = sent.total() + 50 + Math.floor(Math.random() * 150);
     let dead: Promise<void> | undefined;
     let gone = false;
-    await beatUntil(service.url, sent, agents, () => {
-      if (sent.total() >= limit) {
-        dead ??= service.stop('SIGKILL').then(() => {
-          gone = true;
-        });
-      }
-      return gone;
-    });
+    await beatUntil(
+      () => service.url,
+      sent,
+      agents,
+      () => {
+        if (sent.total() >= limit) {
+          dead ??= service.stop('SIGKILL').then(() => {
+            gone = true;
+          });
+        }
+        return gone;
+      },
+    );
     await dead;
   }
   const service = await startProcess(directory.path, env);
@@ -172,8 +184,18 @@ async function twoProcesses(env: Record<string, string>, fault: (worker: { kill(
     const agents = await register(one.url);
     let over = false;
     const beating = Promise.all([
-      beatUntil(one.url, sent, agents, () => over),
-      beatUntil(other.url, sent, agents, () => over),
+      beatUntil(
+        () => one.url,
+        sent,
+        agents,
+        () => over,
+      ),
+      beatUntil(
+        () => other.url,
+        sent,
+        agents,
+        () => over,
+      ),
     ]);
     for (let n = 0; n < ROUNDS; n++) {
       extra = await startProcess(directory.path, env);
@@ -218,5 +240,61 @@ describe('heartbeats that change nothing, under faults', function () {
     needs('the programs of PostgreSQL', server, this);
     await using postgres = closing(server);
     await twoProcesses({ DATABASE_URL: postgres.url.href }, () => postgres.crash());
+  });
+
+  it('survive kill -9 of each process of a cluster, and crashes of its stores', async function () {
+    const missing = missingStores();
+    needs(missing ?? 'stores', missing === undefined, this);
+    await using stores = closing(await startStores());
+    const roles = { one: 'api', other: 'api', projector: 'projector', worker: 'worker' } as const;
+    const nodes = new Map<keyof typeof roles, Node>();
+    const node = (name: keyof typeof roles) => nodes.get(name) as Node;
+    const start = async (name: keyof typeof roles) => {
+      const started = await startNode(stores, name, roles[name]);
+      nodes.set(name, started);
+      await started.ready;
+    };
+    const sent = new Sent();
+    try {
+      for (const name of Object.keys(roles) as (keyof typeof roles)[]) await start(name);
+      const agents = await register(node('one').url);
+      let over = false;
+      const beating = Promise.all([
+        beatUntil(
+          () => node('one').url,
+          sent,
+          agents,
+          () => over,
+        ),
+        beatUntil(
+          () => node('other').url,
+          sent,
+          agents,
+          () => over,
+        ),
+      ]);
+      const more = async () => {
+        const now = sent.total();
+        await until('heartbeats go on', () => sent.total() > now + 30, 60_000);
+      };
+      for (const name of ['other', 'projector', 'worker', 'one'] as const) {
+        await more();
+        const dead = node(name);
+        dead.kill('SIGKILL');
+        await dead.ended;
+        await start(name);
+      }
+      await more();
+      await stores.postgres.crash();
+      await more();
+      stores.events.proxy.cut();
+      await more();
+      over = true;
+      await beating;
+      await check(node('one').url, sent, agents);
+      await check(node('other').url, sent, agents);
+    } finally {
+      for (const one of nodes.values()) one.kill('SIGKILL');
+    }
   });
 });

@@ -14,6 +14,7 @@ import { runningEmbedded } from '../../../infra/embedded/embedded.ts';
 import { openEventStoreLog } from '../../../infra/eventstore/event-log.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { openPostgresLog } from '../../../infra/postgres/event-log.ts';
+import { createLeases } from '../../../infra/stores/agents/leases.ts';
 import { createCounters } from '../../../infra/stores/counters.ts';
 import { type CopySide, canonical, copyLog } from '../../../infra/tools/copy-log.ts';
 import { createEventStore } from '../../../shared/event-store.ts';
@@ -272,6 +273,38 @@ describe('copy of a log', function () {
     expect(await outcomeText(copyLog(cut, target))).to.equal('cut off');
     expect((await target.database.pool.query('SELECT 1 FROM credentials.keys')).rows).to.have.length(1);
     expect((await copyLog(source, target)).sha256).to.equal(sha256);
+  });
+
+  it('copies heartbeats that only leases had, once, also if it is resumed', async () => {
+    await using source = await open({ dataDir: newDirectory('leased') });
+    await fill(source, 300);
+    const leases = createLeases(source.database.pool);
+    const beat = (agent: number) =>
+      leases.renew({ tenant: 1, workspace: 1, agent, at: 1_800_000_000, connection: null });
+    for (const agent of [1, 1, 2]) await beat(agent);
+    const summaries = async (events: EventLog) =>
+      (await allOf(events)).filter(({ type }) => type === 'HeartbeatsReceived').map(({ data }) => data.agents);
+    await using target = await open({ dataDir: newDirectory('from-leased') });
+    // Interrupted after the summary, and before the first event of the target.
+    const cut = {
+      ...source,
+      related: undefined,
+      database: { ...source.database, db: undefined } as unknown as Database,
+    };
+    expect(await outcomeText(copyLog(cut, target))).to.be.a('string');
+    const first = [
+      [1, 2, 0, 0],
+      [2, 1, 0, 0],
+    ];
+    expect(await summaries(source.log)).to.deep.equal([first]);
+    await copyLog(source, target);
+    expect(await summaries(target.log)).to.deep.equal([first]);
+    await beat(1);
+    await copyLog(source, target);
+    expect(await summaries(target.log)).to.deep.equal([first, [[1, 1, 0, 0]]]);
+    expect(await texts(target.log)).to.deep.equal(await texts(source.log));
+    const { rows } = await target.database.pool.query('SELECT FROM service.leases');
+    expect(rows, 'the log has all of them').to.have.length(0);
   });
 
   it('copies large events in parts that the target accepts', async () => {
