@@ -20,7 +20,7 @@ const KEPT = 86_400;
 const CONNECTION_SUMMED = `l.connection_at <
   CASE WHEN l.window_id IS NOT NULL THEN l.closed_first WHEN l.beats > 0 THEN l.first_at ELSE 'infinity'::float8 END`;
 
-/** Adds the heartbeats of a turn, sorted so that the statements of several processes cannot deadlock. */
+/** Adds the heartbeats of a turn. Every statement takes its rows in the order of the key, so that none can deadlock. */
 const RENEW = `WITH moved AS (UPDATE service.lease_moves SET moves = moves + 1 WHERE slot = $8)
   INSERT INTO service.leases AS l
     (workspace_id, agent_id, tenant_id, beats, first_at, last_at, connection_id, connection_at)
@@ -61,6 +61,18 @@ const CLOSE = `WITH rows AS (
   FROM rows, name
   WHERE l.workspace_id = rows.workspace_id AND l.agent_id = rows.agent_id AND l.beats > 0 AND l.window_id IS NULL
   RETURNING l.window_id AS window`;
+
+const SETTLE = `WITH rows AS (
+    SELECT workspace_id, agent_id FROM service.leases WHERE workspace_id = $1 AND window_id = $2
+    ORDER BY workspace_id, agent_id FOR UPDATE
+  )
+  UPDATE service.leases l SET window_id = NULL, closed_beats = 0
+  FROM rows WHERE l.workspace_id = rows.workspace_id AND l.agent_id = rows.agent_id`;
+
+const IS_OLD = `beats = 0 AND window_id IS NULL AND greatest(last_at, revoked_at) < ${NOW} - $2`;
+/** Leaves out rows that are in use. */
+const REMOVE_OLD = `DELETE FROM service.leases WHERE workspace_id = $1 AND ${IS_OLD} AND agent_id = ANY (ARRAY(
+    SELECT agent_id FROM service.leases WHERE workspace_id = $1 AND ${IS_OLD} FOR UPDATE SKIP LOCKED))`;
 
 const keyOf = ({ workspace, agent }: { readonly workspace: number; readonly agent: number }) => `${workspace} ${agent}`;
 
@@ -208,15 +220,8 @@ export function createLeases(
       return rows;
     },
     async settle({ workspace, window }) {
-      await pool.query(
-        'UPDATE service.leases SET window_id = NULL, closed_beats = 0 WHERE workspace_id = $1 AND window_id = $2',
-        [workspace, window],
-      );
-      await pool.query(
-        `DELETE FROM service.leases WHERE workspace_id = $1 AND beats = 0 AND window_id IS NULL
-           AND greatest(last_at, revoked_at) < ${NOW} - $2`,
-        [workspace, KEPT],
-      );
+      await pool.query(SETTLE, [workspace, window]);
+      await pool.query(REMOVE_OLD, [workspace, KEPT]);
     },
   };
 }

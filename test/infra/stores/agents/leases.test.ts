@@ -167,6 +167,40 @@ onEveryDatabase('leases', (name, open) => {
       }
     });
 
+    it('of several processes never wait for each other in a circle', async () => {
+      const workspace = ++workspaces;
+      const all = [1, 2, 3].map(() => createLeases(place.database.pool));
+      let beats = 0;
+      let over = false;
+      const beating = all.map(async (leases) => {
+        for (let round = 0; round < 60; round++) {
+          const agents = Array.from({ length: 40 }, (_, n) => n + 1).sort(() => Math.random() - 0.5);
+          const renewals = agents.map((agent) =>
+            leases.renew({ tenant: 1, workspace, agent, at: 100, connection: null }),
+          );
+          expect(await Promise.all(renewals)).to.not.include(false);
+          beats += agents.length;
+        }
+      });
+      let summed = 0;
+      const sumUp = async (leases: Leases) => {
+        await leases.close(workspace);
+        for (const window of await leases.closed(workspace)) {
+          for (const lease of await leases.leasesOf(window, 0, 100)) summed += lease.beats;
+          await leases.settle(window);
+        }
+      };
+      const summing = (async () => {
+        while (!over) await sumUp(all[0] as Leases);
+      })();
+      await Promise.all(beating).finally(() => {
+        over = true;
+      });
+      await summing;
+      await sumUp(all[0] as Leases);
+      expect(summed).to.equal(beats);
+    });
+
     it('change a value with each renewal in a workspace', async () => {
       const leases = createLeases(place.database.pool);
       const [one, other] = [++workspaces, ++workspaces];
