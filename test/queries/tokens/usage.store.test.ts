@@ -335,6 +335,16 @@ describe('token totals', () => {
     );
   });
 
+  it('list the reports behind each number if they are few enough', async () => {
+    const asked = [models.reads, 1, 'all', NOW, 100_000] as const;
+    const found = [await tokenStats(...asked), await agentCosts(...asked)];
+    const costs = VIEWS.map((view) => taskCosts(models.reads, view, 'all', NOW, 100_000));
+    for (const { evidence } of [...found, ...(await Promise.all(costs))]) {
+      expect(evidence).not.to.equal(undefined);
+      for (const [name, one] of Object.entries(evidence ?? {})) expect(one.positions, name).to.be.an('array');
+    }
+  });
+
   it('are zero without reports', async () => {
     const none = {
       totalTokens: 0,
