@@ -21,13 +21,14 @@ describe('contract: requests', () => {
     (await call(base, 'POST', '/api/agents', { name, role: 'coder' })).body.agent as { id: number };
 
   it('name the position of the last event that a write has appended, also if repeated', async () => {
-    const headers = { 'x-api-key': '', cookie, 'idempotency-key': 'positioned' };
-    const post = () => call(base, 'POST', '/api/agents', { name: 'positioned', role: 'coder' }, headers);
-    const first = await post();
-    const stream = agentStream(1, bodyOf(first, 201).agent.id);
-    const { events } = bodyOf(await call(base, 'GET', `/api/history/events?stream=${stream}&limit=1000`));
-    const position = String(events.at(-1).position);
-    for (const { headers } of [first, await post()]) expect(headers.get('x-signalbox-position')).to.equal(position);
+    const post = (name: string, headers = {}) =>
+      call(base, 'POST', '/api/agents', { name, role: 'coder' }, { 'x-api-key': '', cookie, ...headers });
+    const key = { 'idempotency-key': 'positioned' };
+    for (const reply of [await post('once'), await post('repeated', key), await post('repeated', key)]) {
+      const stream = agentStream(1, bodyOf(reply, 201).agent.id);
+      const { events } = bodyOf(await call(base, 'GET', `/api/history/events?stream=${stream}&limit=1000`));
+      expect(reply.headers.get('x-signalbox-position')).to.equal(String(events.at(-1).position));
+    }
   });
 
   describe('Idempotency-Key', () => {
