@@ -1,6 +1,8 @@
 /** The parts of projections: their declaration, single changes of rows, and the list of all. */
 import { expect } from 'chai';
+import { z } from 'zod';
 import { applyEvent, keyText, MemoryTables } from '../../projections/apply.ts';
+import { columnsFor } from '../../projections/columns.ts';
 import { projections } from '../../projections/index.ts';
 import {
   change,
@@ -35,6 +37,19 @@ describe('a projection', () => {
     expect(insert(boxes, { ...box, content: 1 })).to.deep.include({ fresh: true, key: box });
     expect(change(boxes, box, (row) => row)).to.deep.include({ fresh: false, key: box });
     expect(update(boxes, box, (row) => row)).to.deep.include({ fresh: false, key: box });
+  });
+
+  it('has a column for each field of a schema, by its type', () => {
+    const schema = z.object({
+      ...{ text: z.string(), choice: z.enum(['a', 'b']), whole: z.int(), any: z.number(), flag: z.boolean() },
+      ...{ list: z.array(z.string()), record: z.object({ a: z.string() }), maybe: z.int().nullable() },
+    });
+    expect(columnsFor(schema)).to.deep.equal({
+      ...{ text: 'text', choice: 'text', whole: 'bigint', any: 'double', flag: 'boolean' },
+      ...{ list: 'jsonb', record: 'jsonb', maybe: 'bigint?' },
+    });
+    for (const field of [z.string().optional(), z.string().default(''), z.union([z.string(), z.int()])])
+      expect(() => columnsFor(z.object({ field }))).to.throw(/^No column type for /);
   });
 
   it('has a unique schema', () => {

@@ -12,7 +12,7 @@ import { expect } from 'chai';
 import { CompiledQuery } from 'kysely';
 import pg from 'pg';
 import { openDatabase } from '../../../infra/database/database.ts';
-import { DirectoryLockedError, lockDirectory } from '../../../infra/embedded/directory-lock.ts';
+import { DirectoryLockedError, lockDirectory, lockHolder } from '../../../infra/embedded/directory-lock.ts';
 import { type Embedded, openEmbedded, runningEmbedded } from '../../../infra/embedded/embedded.ts';
 import { message, notificationsIn, SWAPPED, startupMessage } from '../../../infra/embedded/protocol.ts';
 import { createLogger } from '../../../infra/logging.ts';
@@ -150,6 +150,8 @@ describe('embedded database', function () {
       const running = await runningEmbedded(sharedDir);
       await using client = await clientOf({ socketDir: running?.host ?? '', port: running?.port ?? 0 });
       expect(await numbers(client)).to.deep.equal([]);
+      // In a container, a tool sees the directory under another path.
+      expect((await lockHolder(sharedDir))?.socketDir).to.equal('run');
       expect(await runningEmbedded(template)).to.equal(undefined);
       expect(await runningEmbedded(join(root, 'nothing here'))).to.equal(undefined);
     });
@@ -160,6 +162,7 @@ describe('embedded database', function () {
       expect(await answer(owner)).to.equal('opened');
       const running = await runningEmbedded(dataDir);
       expect(Buffer.byteLength(running?.host ?? dataDir)).to.be.lessThan(80);
+      expect((await lockHolder(dataDir))?.socketDir).to.equal(running?.host);
       expect((await stat(running?.host ?? '')).mode & 0o777).to.equal(0o700);
       expect(await openEmbedded({ dataDir, log }).then(String, String)).to.include(`process ${owner.pid}.`);
       await kill(owner);

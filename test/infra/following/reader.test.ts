@@ -6,9 +6,10 @@ import { expect } from 'chai';
 import { z } from 'zod';
 import type { Database } from '../../../infra/database/database.ts';
 import { openEventStoreLog } from '../../../infra/eventstore/event-log.ts';
-import type { Subject } from '../../../infra/following/follower.ts';
+import { Follower, type Subject } from '../../../infra/following/follower.ts';
 import { Following } from '../../../infra/following/following.ts';
 import type { Gathering } from '../../../infra/following/gathering.ts';
+import type { IdleCheckpoints } from '../../../infra/following/idle.ts';
 import { followLive } from '../../../infra/following/live.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { createEventStore } from '../../../shared/event-store.ts';
@@ -126,6 +127,30 @@ describe('the log reader', () => {
     expect(memory.counts).to.deep.equal({ reads: before, follows: 1 });
     expect(subjects[0]?.state.taken).to.deep.equal(Array.from({ length: 15 }, (_, n) => n + 1));
     expect(subjects.slice(1).map(({ state }) => state.batches)).to.deep.equal(Array(39).fill(0));
+  });
+
+  it('lets a follower apply nothing while its idle checkpoint is being stored', async () => {
+    const storing = gate();
+    const idle = {
+      rest: () => undefined,
+      wake: () => undefined,
+      store: async () => undefined,
+      settled: () => storing.wait(),
+    };
+    const { one, state } = subject('one', ['A']);
+    const tools = { reader: following.reader, idle: idle as unknown as IdleCheckpoints, log: logger };
+    const end = new AbortController();
+    const running = new Follower(one, tools).run(end.signal);
+    ends.push(() => {
+      end.abort();
+      return running;
+    });
+    memory.append('A');
+    await storing.reached;
+    await new Promise(setImmediate);
+    expect(state.taken).to.deep.equal([]);
+    storing.open();
+    await until('it is applied', () => state.taken.length === 1);
   });
 
   it('does not let a slow follower delay others, and delivers everything once in growing batches', async () => {
