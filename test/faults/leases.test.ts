@@ -4,7 +4,7 @@
  */
 import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
-import { missingStores, type Node, startNode, startStores } from '../support/cluster.ts';
+import { missingStores, type Node, runCli, startNode, startStores } from '../support/cluster.ts';
 import { closing } from '../support/fixture.ts';
 import { needs, needsServer } from '../support/needs.ts';
 import { ownPostgres } from '../support/own-servers.ts';
@@ -130,6 +130,12 @@ async function check(url: string, sent: Sent, agents: readonly number[]): Promis
   expect(await shown(), 'shown after the summary').to.deep.equal(before);
 }
 
+/** A rebuild gives the rows that are there. */
+async function expectRebuilt(env: Readonly<Record<string, string>>): Promise<void> {
+  const { code, stdout, stderr } = await runCli({ env }, 'rebuild', '--check', 'leases', 'agents', 'connections');
+  expect(code, stdout + stderr).to.equal(0);
+}
+
 const register = (url: string) =>
   Promise.all(
     Array.from({ length: AGENTS }, async (_, n) => {
@@ -170,6 +176,7 @@ async function killed(env: Record<string, string>): Promise<void> {
   const service = await startProcess(directory.path, env);
   await check(service.url, sent, agents);
   await service.stop();
+  await expectRebuilt({ ...env, DATA_DIR: directory.path });
 }
 
 /** Two processes with the API, and a worker, which is killed and started again. */
@@ -211,6 +218,7 @@ async function twoProcesses(env: Record<string, string>, fault: (worker: { kill(
     await beating;
     await check(one.url, sent, agents);
     await check(other.url, sent, agents);
+    await expectRebuilt(env);
   } finally {
     await extra?.stop('SIGKILL');
     await other.stop();
@@ -293,6 +301,7 @@ describe('heartbeats that change nothing, under faults', function () {
       await beating;
       await check(node('one').url, sent, agents);
       await check(node('other').url, sent, agents);
+      await expectRebuilt(stores.env);
     } finally {
       for (const one of nodes.values()) one.kill('SIGKILL');
     }

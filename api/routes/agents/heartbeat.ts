@@ -70,7 +70,8 @@ const beat = defineRoute({
   path: '/api/agents/{id}/heartbeat',
   summary: 'Send a heartbeat, and get the pending work of the agent',
   mcp: { tool: 'send_heartbeat', idempotent: true },
-  description: 'The agent is idle afterwards. A complete `token_usage` is recorded with it.',
+  description:
+    'The agent is idle afterwards. A complete `token_usage` is recorded with it. A heartbeat that changes nothing moves `last_seen`, but is no event and no activity.',
   access: 'operator',
   rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'agent-heartbeat',

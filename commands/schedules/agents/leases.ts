@@ -9,7 +9,6 @@ export const heartbeatSummarySchedule = (parts: SummaryParts): Schedule => ({
   kind: 'heartbeat-summary',
   name: 'Sum up heartbeats',
   everyMs: SUMMARY_MS,
-  enabled: async () => true,
   async run() {
     const agents = await sumUpHeartbeats(parts);
     return `${counted(agents, 'agent has', 'agents have')} sent heartbeats.`;

@@ -7,6 +7,7 @@ import {
   summaryDecider,
   sumUpHeartbeats,
 } from '../../../commands/agents/leases.ts';
+import { heartbeatSummarySchedule } from '../../../commands/schedules/agents/leases.ts';
 import { unavailable } from '../../../shared/errors.ts';
 import { heartbeatsReceived } from '../../../shared/events/agents/heartbeat.ts';
 import type { EventOf } from '../../../shared/events/define.ts';
@@ -103,6 +104,16 @@ describe('summing up heartbeats', () => {
     expect(summed(4)[0]?.agents).to.deep.equal([[9, 1, 0, 0]]);
     expect(await sumUpHeartbeats(parts())).to.equal(0);
     expect(summed()).to.have.length(1);
+  });
+
+  it('is scheduled every five minutes, whatever the settings of the sweep', async () => {
+    const { beat, parts, beats } = open();
+    await beat(1, 100);
+    const schedule = heartbeatSummarySchedule(parts());
+    expect(schedule.enabled).to.equal(undefined);
+    expect(schedule.everyMs).to.equal(300_000);
+    expect(await schedule.run(false, new AbortController().signal)).to.equal('1 agent has sent heartbeats.');
+    expect(beats(1)).to.equal(1);
   });
 
   it('appends at most 1,000 agents in an event', async () => {
