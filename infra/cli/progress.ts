@@ -5,7 +5,7 @@ import { SingleBar } from 'cli-progress';
 const REPORT_EVERY_MS = 10_000;
 
 /** How far it is. */
-interface Progress {
+export interface Progress {
   readonly phase: string;
   /** How many events were read. */
   readonly events: number;

@@ -2,7 +2,7 @@
  * `signalbox rebuild`: rebuilds read models next to the live ones, compares, switches. `signalbox prepare`: builds
  * those of a new program version in advance.
  */
-import type { Command } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { projections } from '../../projections/index.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { BEGINNING } from '../../shared/ports/event-log.ts';
@@ -12,7 +12,8 @@ import { repairTree } from '../proof/losses.ts';
 import type { RebuildOptions, RebuildReport } from '../read-models/rebuild/plan.ts';
 import { rebuildProjections } from '../read-models/rebuild/rebuild.ts';
 import { beginningOfPast } from '../read-models/retention.ts';
-import { withProgress } from './progress.ts';
+import { type Watched, withProgress } from './progress.ts';
+import { asPart, divided, MOST_JOBS, rebuildInProcesses, weightsOf } from './rebuild-jobs.ts';
 import { columns, counted, withCore } from './with-core.ts';
 
 /** Name of the Merkle tree of the log, listed among the read models. */
@@ -22,7 +23,20 @@ interface Options {
   readonly check?: boolean;
   readonly fresh?: boolean;
   readonly history?: boolean;
+  readonly jobs: number;
+  /** Runs as a process of another rebuild, with this bound for live tables that are not compared. */
+  readonly part?: boolean;
+  readonly farBehind?: number;
 }
+
+const jobsOption = () =>
+  new Option('--jobs <n>', 'how many processes share the read models; each uses a core (PostgreSQL only)')
+    .default(1)
+    .argParser((text) => {
+      const jobs = Number(text);
+      if (Number.isInteger(jobs) && jobs >= 1 && jobs <= MOST_JOBS) return jobs;
+      throw new InvalidArgumentError(`It must be a whole number from 1 to ${MOST_JOBS}.`);
+    });
 
 export function addRebuild(program: Command): void {
   program
@@ -38,17 +52,21 @@ export function addRebuild(program: Command): void {
       '--history',
       'fill their past as well, for reads with as_of: from the beginning of the log, or as far back as MC_RETAIN_HISTORY_DAYS says',
     )
+    .addOption(jobsOption())
+    .addOption(new Option('--part').hideHelp())
+    .addOption(new Option('--far-behind <events>').argParser(Number).hideHelp())
     .action(async (names: string[], options: Options) => {
       const known = [...projections.map((one) => one.name), LOG_TREE];
       const unknown = names.filter((name) => !known.includes(name));
       if (unknown.length > 0) {
         throw new Error(`Unknown projection: ${unknown.join(', ')}. Known ones: ${known.join(', ')}.`);
       }
-      if (!options.check && (names.length === 0 || names.includes(LOG_TREE))) await repair();
+      if (!options.part && !options.check && (names.length === 0 || names.includes(LOG_TREE))) await repair();
       if (names.length === 1 && names[0] === LOG_TREE) return;
       const wanted = names.length === 0 ? projections : projections.filter((one) => names.includes(one.name));
-      const { check = false, fresh = false, history = false } = options;
-      const rebuildOptions = { check, fresh, history };
+      const { check = false, fresh = false, history = false, jobs, farBehind } = options;
+      const rebuildOptions = { check, fresh, history, jobs, ...(farBehind !== undefined && { farBehind }) };
+      if (options.part) return asPart((watched) => rebuildHere(async () => wanted, rebuildOptions, watched));
       const { reports, events, seconds } = await rebuildWithProgress(async () => wanted, rebuildOptions);
       console.log(
         columns(
@@ -78,8 +96,11 @@ export function addPrepare(program: Command): void {
     .description(
       'build the read models of this version while the old version still serves, so that they are ready at the next start',
     )
-    .action(async () => {
-      const { reports, events, seconds } = await rebuildWithProgress(neverFollowed, { farBehind: 0, history: true });
+    .addOption(jobsOption())
+    .action(async ({ jobs }: Pick<Options, 'jobs'>) => {
+      const { reports, events, seconds } = await rebuildWithProgress(neverFollowed, {
+        ...{ farBehind: 0, history: true, jobs },
+      });
       if (reports.length === 0) {
         console.log('All read models have been built before.');
         return;
@@ -109,23 +130,44 @@ interface Rebuilt {
   readonly seconds: number;
 }
 
+type Chosen = (core: Core) => Promise<readonly Projection[]>;
+type Given = Pick<RebuildOptions, 'check' | 'fresh' | 'history' | 'farBehind'> & Pick<Options, 'jobs'>;
+
 /** Rebuilds with a progress bar on a terminal; SIGINT and SIGTERM interrupt it. */
-async function rebuildWithProgress(
-  choose: (core: Core) => Promise<readonly Projection[]>,
-  options: Pick<RebuildOptions, 'check' | 'fresh' | 'history' | 'farBehind'>,
-): Promise<Rebuilt> {
+async function rebuildWithProgress(choose: Chosen, options: Given): Promise<Rebuilt> {
   const { result, ...measured } = await withProgress(
     'Interrupted; run the command again to continue from here.',
-    (watched) =>
-      withCore(async (core) => {
-        const wanted = await choose(core);
-        if (wanted.length === 0) return [];
-        const days = core.config.retainHistoryDays;
-        const historyFrom = options.history && days > 0 ? await beginningOfPast(await currentIndex(core), days) : 0;
-        return rebuildProjections(core, wanted, { ...options, historyFrom, ...watched });
-      }),
+    (watched) => (options.jobs === 1 ? rebuildHere : rebuildByJobs)(choose, options, watched),
   );
   return { reports: result, ...measured };
+}
+
+const rebuildHere = (choose: Chosen, { jobs: _, ...options }: Given, watched: Watched) =>
+  withCore(async (core) => {
+    const wanted = await choose(core);
+    if (wanted.length === 0) return [];
+    const days = core.config.retainHistoryDays;
+    const historyFrom = options.history && days > 0 ? await beginningOfPast(await currentIndex(core), days) : 0;
+    return rebuildProjections(core, wanted, { ...options, historyFrom, ...watched });
+  });
+
+async function rebuildByJobs(
+  choose: Chosen,
+  { jobs, check, fresh, history, farBehind }: Given,
+  watched: Watched,
+): Promise<readonly RebuildReport[]> {
+  const groups = await withCore(async (core) => {
+    if (core.database.kind !== 'server')
+      throw new Error('--jobs needs PostgreSQL (DATABASE_URL): the embedded database computes on one thread.');
+    const wanted = await choose(core);
+    return divided(wanted, jobs, await weightsOf(core, wanted));
+  });
+  const flags = { '--check': check, '--fresh': fresh, '--history': history };
+  const given = Object.entries(flags).flatMap(([flag, isGiven]) => (isGiven ? flag : []));
+  if (farBehind !== undefined) given.push('--far-behind', String(farBehind));
+  const reports = await rebuildInProcesses(groups, given, watched);
+  const place = ({ projection }: RebuildReport) => projections.findIndex(({ name }) => name === projection);
+  return reports.toSorted((one, other) => place(one) - place(other));
 }
 
 async function repair(): Promise<void> {
