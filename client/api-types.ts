@@ -1552,6 +1552,7 @@ export interface Api {
           readonly action_type?: 'notification' | 'webhook';
           readonly action_config?: Readonly<Record<string, unknown>>;
           readonly cooldown_minutes?: number;
+          readonly cooldown_per?: 'rule' | 'record';
         }
       | { readonly action: 'evaluate' }
       | {
@@ -1571,6 +1572,7 @@ export interface Api {
               | 'age_minutes_above';
             readonly condition_value: string;
             readonly cooldown_minutes?: number;
+            readonly cooldown_per?: 'rule' | 'record';
           };
           readonly hours?: number;
         };
@@ -1622,6 +1624,7 @@ export interface Api {
       readonly action_type?: 'notification' | 'webhook';
       readonly action_config?: Readonly<Record<string, unknown>>;
       readonly cooldown_minutes?: number;
+      readonly cooldown_per?: 'rule' | 'record';
     };
     readonly response: { readonly rule: AlertRule; readonly evidence?: Readonly<Record<string, Derivation>> };
   };
@@ -3377,6 +3380,7 @@ export type AlertRule = {
   readonly action_type: 'notification' | 'webhook';
   readonly action_config: Readonly<Record<string, unknown>>;
   readonly cooldown_minutes: number;
+  readonly cooldown_per: 'rule' | 'record';
   readonly last_triggered_at: number | null;
   readonly trigger_count: number;
   readonly created_by: string;

@@ -1,21 +1,24 @@
 /**
  * What refers to an agent follows it. Tasks and scheduled jobs hold its id, so neither a later agent of the name nor a
- * rename changes whose they are; this brings the rest up to date. After a rename they show the new name. After a
- * deletion, tasks that wait or are in progress return to the shared queue, and recurring tasks and scheduled jobs are
- * paused, of which the admins of the workspace are notified.
+ * rename changes whose they are, nor which agent an alert rule notifies; this brings the rest up to date. After a rename
+ * they show the new name. After a deletion, tasks that wait or are in progress return to the shared queue, recurring
+ * tasks and scheduled jobs are paused, and alert rules notify the default recipient; the admins of the workspace are
+ * notified.
  *
  * The request that renames or deletes an agent does it at once; `commands/schedules/agents/references.ts` does what is
  * left: after a failure, or for a task that was assigned at that very moment.
  */
 
-import { type AssignedTask, assignedTasks } from '../../queries/agents/references.ts';
+import { type AssignedTask, assignedTasks, notifiedBy } from '../../queries/agents/references.ts';
 import { adminNames } from '../../queries/auth/users.ts';
 import type { Reads } from '../../queries/reads.ts';
+import { MAX_RULES } from '../../shared/contract/alerts/rules.ts';
 import { recurrenceOf } from '../../shared/contract/tasks/recurrence.ts';
 import { cronJobAssigned, cronJobToggled } from '../../shared/events/admin/cron.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { notificationRaised } from '../../shared/events/monitoring/notifications.ts';
 import { CRON_STREAM, type CronState, cronDecider } from '../admin/cron.ts';
+import { decideRecipient, ruleDecider, ruleStream } from '../alerts/rules.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { unlessBusy } from '../policies/policy.ts';
 import { decideStopRecurring } from '../tasks/changes.ts';
@@ -51,6 +54,8 @@ export async function followAgent(
   const { workspace } = context.origin;
   const origin = { origin: context.origin };
   await followJobs({ commands, reads }, () => origin, { workspace, id });
+  const rules = await notifiedBy(reads, { workspace, id: 0 }, MAX_RULES, { workspace, agent: id });
+  for (const rule of rules) await followRule({ commands, reads }, origin, rule);
   let after = 0;
   for (;;) {
     const page = await assignedTasks(reads, { workspace, id: after }, PAGE, { workspace, agent: id });
@@ -80,6 +85,34 @@ export async function followTask(
       present.name === null
         ? decideAbandoned(state, present, admins)
         : decideRename(state, { id: agent, name: present.name }),
+    ),
+  );
+  return events.length > 0;
+}
+
+/** @returns whether the alert rule changed */
+export async function followRule(
+  { commands, reads }: FollowParts,
+  context: CommandContext,
+  { workspace, id, agent }: Pick<AssignedTask, 'workspace' | 'id' | 'agent'>,
+): Promise<boolean> {
+  const present = await presentOf(commands, workspace, agent);
+  const admins = present.name === null ? await adminNames(reads, workspace) : [];
+  const events = await unlessBusy(
+    commands.execute(ruleDecider, ruleStream(workspace, id), context, (state) =>
+      decideRecipient(state, present, (what) =>
+        admins.map((recipient) =>
+          notificationRaised.draft({
+            recipient,
+            type: 'alert',
+            title: 'Recipient deleted',
+            message: `${what} notifies system: its recipient, the agent ${present.known}, was deleted. Name another recipient.`,
+            source_type: 'alert_rule',
+            source_id: id,
+            by: null,
+          }),
+        ),
+      ),
     ),
   );
   return events.length > 0;

@@ -6,11 +6,13 @@
  */
 
 import type { AlertReads, WatchedRule } from '../../queries/alerts/rules.ts';
-import { inCooldown } from '../../shared/contract/alerts/conditions.ts';
+import { coolsRecords, inCooldown, isMet, ruleCooldown } from '../../shared/contract/alerts/conditions.ts';
 import type { Evaluation } from '../../shared/contract/alerts/rules.ts';
-import { alertRuleTriggered } from '../../shared/events/alerts/rules.ts';
+import { type AlertRecords, alertRuleTriggered, MAX_COOLING, recordsText } from '../../shared/events/alerts/rules.ts';
 import type { DomainEvent, EventDraft } from '../../shared/events/define.ts';
+import { allTasks, type TaskView } from '../../shared/identity.ts';
 import { seconds } from '../../shared/time.ts';
+import { agentInLog } from '../agents/names.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { type RuleState, ruleDecider, ruleStream } from './rules.ts';
 
@@ -19,27 +21,53 @@ const DEFAULT_RECIPIENT = 'system';
 
 const isRecipient = (value: unknown): value is string => typeof value === 'string' && value.trim() !== '';
 
+/** The recipient of a rule, as it was looked up. */
+export interface AlertRecipient {
+  /** As in the rule. */
+  readonly text: string;
+  /** Id of the agent, as in the rule. */
+  readonly agent: number | null;
+  /** Its name now. */
+  readonly name: string;
+}
+
+const recipientText = ({ action_config: { recipient } }: RuleState['rule']): string =>
+  isRecipient(recipient) ? recipient.trim() : DEFAULT_RECIPIENT;
+
+/** What an evaluation found for a rule whose condition is met. */
+export interface AlertFindings extends AlertRecords {
+  /** Ids of records whose cooldown begins. */
+  readonly ids: readonly number[];
+  readonly recipient: AlertRecipient;
+}
+
 /**
- * Triggers a rule whose condition was found to be met. No event if the rule has another condition by now, or is
- * disabled or in its cooldown.
+ * Triggers a rule whose condition was found to be met. No event if the rule has another condition or recipient by now,
+ * or is disabled or in its cooldown. Where records have the cooldown, those found are valid only as long as the rule has
+ * not triggered again.
  *
  * @param now Unix seconds
- * @param recipientOf the recipient that a text names
  */
 export function decideTrigger(
   state: RuleState,
   found: WatchedRule,
   now: number,
-  recipientOf: (text: string) => string = (text) => text,
+  { records, more, ids, recipient }: AlertFindings,
 ): EventDraft[] {
   const { id, rule, lastTriggeredAt, triggerCount } = state;
   const isSame =
     rule.entity_type === found.entity_type &&
     rule.condition_field === found.condition_field &&
     rule.condition_operator === found.condition_operator &&
-    rule.condition_value === found.condition_value;
-  if (id === 0 || !rule.enabled || !isSame || inCooldown(rule.cooldown_minutes, lastTriggeredAt, now)) return [];
-  const { recipient } = rule.action_config;
+    rule.condition_value === found.condition_value &&
+    rule.cooldown_per === found.cooldown_per &&
+    recipientText(rule) === recipient.text &&
+    rule.recipient_agent === recipient.agent;
+  const isQuiet =
+    rule.cooldown_per === 'record'
+      ? triggerCount !== found.trigger_count
+      : inCooldown(rule.cooldown_minutes, lastTriggeredAt, now);
+  if (id === 0 || !rule.enabled || !isSame || isQuiet) return [];
   return [
     alertRuleTriggered.draft({
       rule_id: id,
@@ -50,12 +78,11 @@ export function decideTrigger(
       condition_operator: rule.condition_operator,
       condition_value: rule.condition_value,
       action_type: rule.action_type,
-      recipient:
-        rule.action_type !== 'notification'
-          ? null
-          : isRecipient(recipient)
-            ? recipientOf(recipient.trim())
-            : DEFAULT_RECIPIENT,
+      cooldown_per: rule.cooldown_per,
+      records: [...records],
+      more,
+      cooling: coolsRecords(rule) ? [...ids] : null,
+      recipient: rule.action_type === 'notification' ? recipient.name : null,
       count: triggerCount + 1,
     }),
   ];
@@ -70,10 +97,9 @@ export interface Evaluating {
   readonly failed: (error: unknown, rule: WatchedRule) => void;
 }
 
-export type AlertVerdict = 'Condition met' | 'Condition not met' | 'In cooldown';
-
 interface Evaluated {
-  readonly verdict: AlertVerdict | 'The condition could not be evaluated';
+  /** `Condition met` with the records, `Condition not met`, `In cooldown`, `The condition could not be evaluated`. */
+  readonly verdict: string;
   /** The event that triggered the rule. */
   readonly trigger?: DomainEvent | undefined;
 }
@@ -85,18 +111,43 @@ export async function evaluateRule(
   rule: WatchedRule,
 ): Promise<Evaluated> {
   const at = seconds(now());
-  if (inCooldown(rule.cooldown_minutes, rule.last_triggered_at, at)) return { verdict: 'In cooldown' };
-  if (!(await reads.isMet(rule, at))) return { verdict: 'Condition not met' };
+  if (inCooldown(ruleCooldown(rule), rule.last_triggered_at, at)) return { verdict: 'In cooldown' };
+  const quiet = await reads.quiet(rule, at);
+  if (!(await reads.isMet(rule, at, quiet))) {
+    const isQuiet = quiet.length > 0 && (await reads.isMet(rule, at, []));
+    return { verdict: isQuiet ? 'In cooldown' : 'Condition not met' };
+  }
+  const room = MAX_COOLING - quiet.length;
+  if (room <= 0) return { verdict: 'In cooldown' };
   const stream = ruleStream(rule.workspace, rule.id);
-  const { recipient } = (await commands.load(ruleDecider, stream, { recent: true })).state.rule.action_config;
-  const told = isRecipient(recipient) ? recipient.trim() : DEFAULT_RECIPIENT;
-  const named = await reads.recipientOf(rule.workspace, told);
-  const { events } = await commands.execute(ruleDecider, stream, context, (state) =>
-    decideTrigger(state, rule, at, (text) => (text === told ? named : text)),
+  const { state } = await commands.load(ruleDecider, stream, { recent: true });
+  const { recipient, view } = await recipientNow({ commands, reads }, rule.workspace, state.rule);
+  const found = await reads.matching(rule, at, quiet, view, room);
+  if (!isMet(rule, found.total)) return { verdict: 'Condition not met' };
+  const { events } = await commands.execute(ruleDecider, stream, context, (current) =>
+    decideTrigger(current, rule, at, { ...found, recipient }),
   );
   // No event: in the meantime another process has triggered or changed the rule.
   const [trigger] = events;
-  return trigger ? { verdict: 'Condition met', trigger } : { verdict: 'In cooldown' };
+  if (!trigger) return { verdict: 'In cooldown' };
+  const named = recordsText(rule.entity_type, found, true);
+  return { verdict: named === undefined ? 'Condition met' : `Condition met. ${named}`, trigger };
+}
+
+/** The recipient of a rule and what it may see. A deleted agent is replaced by the default recipient. */
+async function recipientNow(
+  { commands, reads }: Pick<Evaluating, 'commands' | 'reads'>,
+  workspace: number,
+  rule: RuleState['rule'],
+): Promise<{ readonly recipient: AlertRecipient; readonly view: TaskView }> {
+  const { recipient_agent: id } = rule;
+  const text = recipientText(rule);
+  const agent = await agentInLog(commands, workspace, id === null ? { name: text } : { id });
+  const name = agent?.name ?? (id === null ? await reads.recipientOf(workspace, text) : DEFAULT_RECIPIENT);
+  return {
+    recipient: { text, agent: id, name },
+    view: agent ? { workspace, agent: { id: agent.id, name: agent.name } } : allTasks(workspace),
+  };
 }
 
 /** Rules per page. */

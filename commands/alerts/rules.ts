@@ -18,6 +18,7 @@ import { sent } from '../../shared/fields.ts';
 import { hiddenUrl, restored } from '../../shared/secrets.ts';
 import { isStorableText } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
+import { agentInLog } from '../agents/names.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands, Executed } from '../handler.ts';
 import { type Limit, type LimitParts, withinLimit } from '../limits.ts';
@@ -25,10 +26,13 @@ import { createRecord } from '../record-ids.ts';
 
 export { ruleStream };
 
+/** A rule and the agent that is its recipient. */
+export type StoredRule = typeof NO_RULE;
+
 export interface RuleState {
   /** 0 before the rule is created and after it is deleted. */
   readonly id: number;
-  readonly rule: RuleFields;
+  readonly rule: StoredRule;
   /** Unix seconds. */
   readonly lastTriggeredAt: number | null;
   readonly triggerCount: number;
@@ -100,30 +104,62 @@ function restoredConfig(next: ActionConfig, stored: ActionConfig): ActionConfig 
 
 // --- Decisions -------------------------------------------------------------------------------------------------------
 
-/** @throws AppError 400 */
-export function decideCreate(id: number, rule: RuleFields, faultOf: UrlFault): EventDraft[] {
+/** The agent of a name, as it is now; null: no agent has this name. */
+type AgentOf = (name: string) => Promise<number | null>;
+
+const agentOf =
+  (commands: Commands, { origin }: CommandContext): AgentOf =>
+  async (name) =>
+    (await agentInLog(commands, origin.workspace, { name }))?.id ?? null;
+
+/** The agent that a config names as its recipient. */
+const recipientAgent = async ({ recipient }: ActionConfig, agent: AgentOf): Promise<number | null> =>
+  typeof recipient === 'string' && recipient.trim() !== '' && recipient.length <= MAX_RECIPIENT
+    ? agent(recipient.trim())
+    : null;
+
+/** @param agent id of the agent that is the recipient @throws AppError 400 */
+export function decideCreate(
+  id: number,
+  rule: RuleFields,
+  faultOf: UrlFault,
+  agent: number | null = null,
+): EventDraft[] {
   const given = { ...rule, action_config: restoredConfig(rule.action_config, {}) };
   checkAction(given, faultOf);
-  return [alertRuleCreated.draft({ rule_id: id, ...given })];
+  return [alertRuleCreated.draft({ rule_id: id, ...given, recipient_agent: agent })];
 }
 
 export type RuleChanges = Omit<RuleChangesBody, 'id'>;
 
-/** After any change, the whole rule must be consistent. @throws AppError 400, 404 */
-export function decideChange(state: RuleState, changes: RuleChanges, faultOf: UrlFault): EventDraft[] {
+/**
+ * After any change, the whole rule must be consistent.
+ *
+ * @param agent id of the agent that a changed recipient names
+ * @throws AppError 400, 404
+ */
+export function decideChange(
+  state: RuleState,
+  changes: RuleChanges,
+  faultOf: UrlFault,
+  agent: number | null = null,
+): EventDraft[] {
   if (state.id === 0) throw notFound('Alert rule');
   const { rule } = state;
   const set = sent(changes);
-  const next: RuleFields = {
+  const config = changes.action_config;
+  const next: StoredRule = {
     ...rule,
     ...set,
-    ...(changes.action_config && { action_config: restoredConfig(changes.action_config, rule.action_config) }),
+    ...(config && { action_config: restoredConfig(config, rule.action_config) }),
+    // The recipient that is shown stays the same agent, also while its rename has not reached the rule.
+    ...(config && config.recipient !== rule.action_config.recipient && { recipient_agent: agent }),
   };
-  const problem = problemOf(next);
+  const problem = problemOf(next, next.cooldown_per);
   if (problem) throw refused(problem.field, problem.reason);
   if ('action_type' in set || 'action_config' in set) checkAction(next, faultOf);
   const changed = Object.entries(next).filter(
-    ([field, value]) => JSON.stringify(value) !== JSON.stringify(rule[field as keyof RuleFields]),
+    ([field, value]) => JSON.stringify(value) !== JSON.stringify(rule[field as keyof StoredRule]),
   );
   return [alertRuleUpdated.draft({ rule_id: state.id, ...Object.fromEntries(changed) })];
 }
@@ -150,7 +186,40 @@ export async function createRule(
 ): Promise<{ readonly id: number; readonly executed: Executed }> {
   // An invalid rule is refused before it takes an id.
   decideCreate(0, rule, faultOf);
+  const agent = await recipientAgent(rule.action_config, agentOf(commands, context));
   return withinLimit(limits, LIMIT, context, () =>
-    createRecord(commands, context, ['alert_rule', ruleDecider, ruleStream], (id) => decideCreate(id, rule, faultOf)),
+    createRecord(commands, context, ['alert_rule', ruleDecider, ruleStream], (id) =>
+      decideCreate(id, rule, faultOf, agent),
+    ),
   );
+}
+
+/** @throws AppError 400, 404 */
+export async function changeRule(
+  commands: Commands,
+  context: CommandContext,
+  id: number,
+  changes: RuleChanges,
+  faultOf: UrlFault,
+): Promise<Executed> {
+  const agent = await recipientAgent(changes.action_config ?? {}, agentOf(commands, context));
+  return commands.execute(ruleDecider, ruleStream(context.origin.workspace, id), context, (state) =>
+    decideChange(state, changes, faultOf, agent),
+  );
+}
+
+/** The recipient of a rule after its agent was renamed, or deleted: null. The default recipient replaces a deleted one. */
+export function decideRecipient(
+  { id, rule }: RuleState,
+  agent: { readonly id: number; readonly name: string | null; readonly known: string },
+  notify: (what: string) => readonly EventDraft[],
+): EventDraft[] {
+  const { recipient, ...config } = rule.action_config;
+  if (id === 0 || rule.recipient_agent !== agent.id || recipient === agent.name) return [];
+  if (agent.name !== null)
+    return [alertRuleUpdated.draft({ rule_id: id, action_config: { ...config, recipient: agent.name } })];
+  return [
+    alertRuleUpdated.draft({ rule_id: id, action_config: config, recipient_agent: null }),
+    ...(rule.action_type === 'notification' ? notify(`Alert rule "${rule.name}"`) : []),
+  ];
 }

@@ -47,13 +47,37 @@ const fieldsOf = (rule?: AlertRule): readonly ChangeField[] => [
     label: 'Minutes between two triggers',
     type: 'number',
     required: true,
-    min: 0,
+    min: 1,
     value: rule?.cooldown_minutes ?? 60,
+  },
+  {
+    name: 'cooldown_per',
+    label: 'Quiet in between',
+    required: true,
+    value: rule?.cooldown_per ?? 'rule',
+    options: ['rule', 'record'],
+    hint: 'record: the rule still triggers for other records',
   },
 ];
 
 const conditionOf = (rule: AlertRule): string =>
   `${rule.entity_type} ${words(rule.condition_field)} ${words(rule.condition_operator)} ${rule.condition_value}`;
+
+const cooldownOf = ({ cooldown_minutes, cooldown_per }: AlertRule): string =>
+  `${duration(cooldown_minutes * 60)}${cooldown_per === 'record' ? ' per record' : ''}`;
+
+/** Rules that are named in a message. */
+const NAMED = 3;
+
+type Evaluation = Extract<ResponseOf<'POST /api/alerts'>, { readonly results: unknown }>;
+
+function evaluationText({ evaluated, triggered, results }: Evaluation): string {
+  const named = results.filter((one) => one.triggered).slice(0, NAMED);
+  return [
+    `${triggered} of ${evaluated} rules triggered.`,
+    ...named.map(({ rule_name, reason }) => `${rule_name}: ${reason}.`),
+  ].join(' ');
+}
 
 export function Alerts() {
   const { query } = useAddress();
@@ -70,8 +94,7 @@ export function Alerts() {
             <Act
               act={async () => {
                 const result = await write('POST /api/alerts', { body: { action: 'evaluate' } });
-                if ('results' in result)
-                  return write('GET /api/alerts', {}, `${result.triggered} of ${result.evaluated} rules triggered.`);
+                if ('results' in result) return write('GET /api/alerts', {}, evaluationText(result));
               }}
             >
               Evaluate now
@@ -112,6 +135,7 @@ export function Alerts() {
                   class: 'grow',
                 },
                 { name: 'Condition', of: conditionOf, class: 'short' },
+                { name: 'Quiet for', of: cooldownOf, class: 'short' },
                 { name: 'What to do', of: (rule) => <span class="dim">{rule.description ?? '–'}</span> },
                 {
                   name: 'State',

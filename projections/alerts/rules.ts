@@ -1,4 +1,5 @@
 /** The current alert rules, and when they last triggered. */
+import { inCooldown } from '../../shared/contract/alerts/conditions.ts';
 import { alertRuleSchema } from '../../shared/contract/alerts/rules.ts';
 import {
   alertRuleCreated,
@@ -10,7 +11,7 @@ import {
 } from '../../shared/events/alerts/rules.ts';
 import { seconds } from '../../shared/time.ts';
 import { columnsFor } from '../columns.ts';
-import { defineProjection, defineTable, insert, on, remove, update } from '../projection.ts';
+import { defineProjection, defineTable, insert, on, type RowOf, remove, update } from '../projection.ts';
 
 export const alertRulesTable = defineTable(
   'alert_rules',
@@ -20,12 +21,31 @@ export const alertRulesTable = defineTable(
     tenant_id: 'int',
     ...columnsFor(alertRuleSchema.omit({ workspace_id: true, id: true })),
     cooldown_minutes: 'int',
+    /** The agent that is the recipient. */
+    recipient_agent: 'bigint?',
+    /** Records in a cooldown of their own, and when the rule triggered for them, Unix seconds. */
+    cooling: 'jsonb?',
   },
   {
     key: ['workspace_id', 'id'],
-    indexes: ['workspace_id, created_at DESC, id DESC', '(workspace_id, id) WHERE enabled'],
+    indexes: [
+      'workspace_id, created_at DESC, id DESC',
+      '(workspace_id, id) WHERE enabled',
+      '(workspace_id, recipient_agent) WHERE recipient_agent IS NOT NULL',
+    ],
   },
 );
+
+/** Records in cooldown after a trigger for more of them: those whose cooldown has not ended. */
+function coolingAfter(
+  { cooling, cooldown_minutes }: Pick<RowOf<(typeof alertRulesTable)['columns']>, 'cooling' | 'cooldown_minutes'>,
+  ids: readonly number[],
+  now: number,
+): Readonly<Record<string, number>> {
+  const before = Object.entries((cooling ?? {}) as Readonly<Record<string, number>>);
+  const left = before.filter(([, at]) => inCooldown(cooldown_minutes, at, now));
+  return Object.fromEntries([...left, ...ids.map((id) => [String(id), now] as const)]);
+}
 
 export const alertRulesProjection = defineProjection({
   name: 'alert_rules',
@@ -38,6 +58,7 @@ export const alertRulesProjection = defineProjection({
         id,
         tenant_id: meta.tenant,
         ...ruleAfter(NO_RULE, fields),
+        cooling: null,
         last_triggered_at: null,
         trigger_count: 0,
         created_by: meta.actor.name,
@@ -56,6 +77,7 @@ export const alertRulesProjection = defineProjection({
         ...row,
         last_triggered_at: seconds(meta.at),
         trigger_count: data.count,
+        cooling: data.cooling && coolingAfter(row, data.cooling, seconds(meta.at)),
       })),
     ]),
     on(alertRuleDeleted, ({ data, meta }) => [

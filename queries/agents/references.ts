@@ -1,6 +1,7 @@
-/** Tasks by the agent to which they are assigned. */
+/** Tasks and alert rules by the agent to which they refer. */
 import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
+import { alertRulesProjection } from '../../projections/alerts/rules.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 
@@ -35,5 +36,29 @@ export async function assignedTasks(
     JOIN ${tableOf(reads, projectsProjection, 'projects')} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id
     WHERE ${which} AND (t.workspace_id, t.id) > (${workspace}, ${id})
     ORDER BY t.workspace_id, t.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
+  return rows;
+}
+
+/**
+ * Alert rules that notify agents, after a place, by workspace and id; at most `limit`.
+ *
+ * @param only this agent; undefined: agents that have another name or do not exist
+ */
+export async function notifiedBy(
+  reads: Reads,
+  { workspace, id }: { readonly workspace: number; readonly id: number },
+  limit: number,
+  only?: { readonly workspace: number; readonly agent: number },
+): Promise<readonly AssignedTask[]> {
+  const which = only
+    ? sql`r.workspace_id = ${only.workspace} AND r.recipient_agent = ${only.agent}`
+    : sql`r.recipient_agent IS NOT NULL AND NOT EXISTS (
+        SELECT FROM ${tableOf(reads, agentsProjection, 'agents')} a
+        WHERE a.workspace_id = r.workspace_id AND a.id = r.recipient_agent AND a.name = r.action_config->>'recipient')`;
+  const { rows } = await sql<AssignedTask>`
+    SELECT r.tenant_id AS tenant, r.workspace_id AS workspace, r.id, r.recipient_agent AS agent
+    FROM ${tableOf(reads, alertRulesProjection, 'alert_rules')} r
+    WHERE ${which} AND (r.workspace_id, r.id) > (${workspace}, ${id})
+    ORDER BY r.workspace_id, r.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
   return rows;
 }

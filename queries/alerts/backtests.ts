@@ -15,6 +15,8 @@ import { cliSessionsTable, sessionsProjection } from '../../projections/sessions
 import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import {
   type Condition,
+  type Cooldown,
+  coolsRecords,
   type EntityType,
   intervalOf,
   type Presence,
@@ -93,7 +95,7 @@ export interface BacktestParts {
   readonly bounds?: BacktestBounds;
 }
 
-type Rule = Condition & { readonly cooldown_minutes: number };
+type Rule = Condition & Cooldown;
 
 /** Backtests of one process. They read much of the log, so one runs at a time. */
 export interface Backtests {
@@ -151,17 +153,15 @@ export async function backtest(
     if (late) break;
   }
   const { least } = thresholdOf(rule);
-  const base = await unchangedSince(reads, workspace, rule, start.position, least);
-  const unresolved = await replay.resolve({ most: bounds.earlier, deadline });
   const since = Math.max(asked, start.isCut && isActivity ? start.at + HOUR : start.at);
   const first = Math.ceil(since / everySeconds) * everySeconds;
-  const end = late ? replay.reached() : until;
-  const { evaluated, triggers } = replayed(rule, rule.cooldown_minutes, replay.presences(base.oldest), {
-    always: base.matching,
-    first,
-    last: end,
-    everySeconds,
-  });
+  const evaluations = coolsRecords(rule) ? { first, everySeconds } : undefined;
+  const base = await unchangedSince(reads, workspace, rule, start.position, least, evaluations);
+  const unresolved = await replay.resolve({ most: bounds.earlier, deadline });
+  const last = late ? replay.reached() : until;
+  const done = replayed(rule, replay.presences(base.times), { always: base.matching, first, last, everySeconds });
+  const { evaluated, triggers, until: end } = done;
+  late ||= end < last;
   const complete = !start.isCut && !late && unresolved === 0;
   const numbers = { since, until: end, evaluated, triggered: triggers.length };
   const isExact = !late && unresolved === 0;
@@ -343,17 +343,18 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
       }
       return unresolved;
     },
-    /** The periods in which records match. @param oldest time of the unchanged records, if ages are compared */
-    presences(oldest: number | null): readonly Presence[] {
+    /** The periods in which records match. @param times of the unchanged records, if ages are compared */
+    presences(times: readonly number[]): readonly Presence[] {
       const found: Presence[] = [];
-      const add = (seen: Seen, from: number, until: number) => {
-        const presence = intervalOf(condition, seen, from, until);
+      const add = (record: string, seen: Seen, from: number, until: number) => {
+        const presence = intervalOf(condition, record, seen, from, until);
         if (presence) found.push(presence);
       };
-      if (oldest !== null) add({ value: oldest, live: true, at: 0 }, 0, Number.POSITIVE_INFINITY);
-      for (const { moments } of tracked.values()) {
+      for (const value of times)
+        add(`unchanged since ${value}`, { value, live: true, at: 0 }, 0, Number.POSITIVE_INFINITY);
+      for (const [record, { moments }] of tracked) {
         moments.forEach(({ from, seen }, at) => {
-          if (seen && isKnown(seen)) add(seen, from, moments[at + 1]?.from ?? Number.POSITIVE_INFINITY);
+          if (seen && isKnown(seen)) add(record, seen, from, moments[at + 1]?.from ?? Number.POSITIVE_INFINITY);
         });
       }
       return found;

@@ -2,7 +2,8 @@
  * Conditions of alert rules, evaluated by the database. `shared/contract/alerts/conditions.ts` defines their meaning; a
  * property test checks that both give the same results.
  *
- * No record leaves the database, and it stops at the record that decides the result.
+ * To decide, no record leaves the database, and it stops at the record that decides the result. The records of a rule
+ * that triggers are named by a second statement.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
@@ -20,9 +21,12 @@ import {
   seesAll,
   thresholdOf,
 } from '../../shared/contract/alerts/conditions.ts';
+import { type AlertRecord, type AlertRecords, MAX_NAMED } from '../../shared/events/alerts/rules.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import { MINUTE } from '../../shared/time.ts';
 import { beatsAfter, lastSeen, lastSeenUpTo } from '../agents/leases.ts';
 import { type Reads, tableOf } from '../reads.ts';
+import { taskSeen } from '../tasks/visibility.ts';
 
 interface Source {
   readonly projection: Projection;
@@ -31,20 +35,23 @@ interface Source {
   readonly columns: Readonly<Record<string, string>>;
   /** Whether a record counts for conditions that do not cover all records. */
   readonly live: RawBuilder<unknown>;
+  /** The column that names a record in an alert. Free text of activities is no name: callers may not see all of it. */
+  readonly name: string;
 }
 
 const ALWAYS = sql`true`;
 
 const SOURCES: Readonly<Record<EntityType, Source>> = {
-  agent: { projection: agentsProjection, table: 'agents', columns: {}, live: sql`status <> 'offline'` },
-  task: { projection: tasksProjection, table: 'tasks', columns: {}, live: ALWAYS },
+  agent: { projection: agentsProjection, table: 'agents', columns: {}, live: sql`status <> 'offline'`, name: 'name' },
+  task: { projection: tasksProjection, table: 'tasks', columns: {}, live: ALWAYS, name: 'title' },
   session: {
     projection: sessionsProjection,
     table: 'cli_sessions',
     columns: { updated_at: 'reported_at' },
     live: sql`NOT terminated`,
+    name: 'session_id',
   },
-  activity: { projection: activitiesProjection, table: 'activities', columns: {}, live: ALWAYS },
+  activity: { projection: activitiesProjection, table: 'activities', columns: {}, live: ALWAYS, name: 'type' },
 };
 
 /** The same as `NUMBER` in the contract. */
@@ -130,7 +137,7 @@ function lookedAt(reads: Reads, workspace: number, condition: Condition, upTo?: 
   if (!isLeased(condition)) return sql`${rows} WHERE workspace_id = ${workspace} AND ${seen} ${old}`;
   const at = upTo === undefined ? lastSeen(reads, 'g') : lastSeenUpTo(reads, 'g', upTo);
   const unchanged = upTo === undefined ? ALWAYS : sql`NOT ${beatsAfter(reads, 'g', upTo)}`;
-  return sql`(SELECT g.workspace_id, g.status, g.position, ${at} AS last_seen FROM ${rows} g WHERE ${unchanged}) agents
+  return sql`(SELECT g.workspace_id, g.id, g.status, g.position, ${at} AS last_seen FROM ${rows} g WHERE ${unchanged}) agents
     WHERE workspace_id = ${workspace} AND ${seen} ${old}`;
 }
 
@@ -149,46 +156,109 @@ async function countUpTo(
   return Number(rows[0]?.found ?? 0);
 }
 
-/** @param now Unix seconds, as is `lastTriggeredAt` */
-export async function conditionMet(
-  reads: Reads,
-  workspace: number,
-  condition: Condition,
-  now: number,
-  lastTriggeredAt: number | null,
-): Promise<boolean> {
+/** When and for what a condition is evaluated. */
+export interface Evaluated {
+  readonly workspace: number;
+  readonly condition: Condition;
+  /** Unix seconds, as is `lastTriggeredAt`. */
+  readonly now: number;
+  readonly lastTriggeredAt: number | null;
+  /** Ids of records that are left out, because they are in a cooldown of their own. */
+  readonly quiet?: readonly number[];
+}
+
+/** The records of which a condition is true now, if they match one of its alternatives. */
+function evaluatedFrom(reads: Reads, { workspace, condition, now, lastTriggeredAt, quiet = [] }: Evaluated) {
   const all = lookedAt(reads, workspace, condition);
-  const from =
-    condition.entity_type === 'activity'
-      ? sql`${all} AND created_at > ${activitiesAfter(condition, now, lastTriggeredAt)} AND created_at <= ${now}`
-      : all;
+  const loud = quiet.length === 0 ? all : sql`${all} AND NOT (id = ANY(${quiet}))`;
+  return condition.entity_type === 'activity'
+    ? sql`${loud} AND created_at > ${activitiesAfter(condition, now, lastTriggeredAt)} AND created_at <= ${now}`
+    : loud;
+}
+
+export async function conditionMet(reads: Reads, evaluated: Evaluated): Promise<boolean> {
+  const { condition, now } = evaluated;
   const { least } = thresholdOf(condition);
+  const from = evaluatedFrom(reads, evaluated);
   return isMet(condition, await countUpTo(reads, from, alternatives(condition, now), least));
+}
+
+/** The matching records of a condition. */
+export interface Matching extends AlertRecords {
+  readonly total: number;
+  /** The lowest ids, at most `most`. */
+  readonly ids: readonly number[];
+}
+
+/**
+ * The matching records of a condition by id, as named in an alert, from one statement. It reads all that match, so it is
+ * for rules that trigger.
+ *
+ * @param view what the recipient of the alert may see
+ * @param most maximum number of ids
+ */
+export async function matchingRecords(
+  reads: Reads,
+  evaluated: Evaluated,
+  view: TaskView,
+  most: number,
+): Promise<Matching> {
+  const { condition, now } = evaluated;
+  const matches = alternatives(condition, now);
+  if (matches.length === 0) return { records: [], more: 0, total: 0, ids: [] };
+  const { projection, table, name } = SOURCES[condition.entity_type];
+  const from = evaluatedFrom(reads, evaluated);
+  const found = matches.map((match) => sql`(SELECT id FROM ${from} AND ${match})`);
+  const shown = condition.entity_type === 'task' ? taskSeen(view, 'named') : ALWAYS;
+  const { rows } = await sql<{ total: number; ids: number[] | null; records: AlertRecord[] | null }>`
+    WITH matched AS MATERIALIZED (${sql.join(found, sql` UNION ALL `)})
+    SELECT (SELECT count(*) FROM matched) AS total,
+      (SELECT json_agg(id ORDER BY id) FROM (SELECT id FROM matched ORDER BY id LIMIT ${most}) first) AS ids,
+      (SELECT json_agg(json_build_object('id', id, 'name', ${sql.ref(`named.${name}`)}, 'shown', coalesce(${shown}, false)) ORDER BY id)
+        FROM ${tableOf(reads, projection, table)} named WHERE workspace_id = ${evaluated.workspace}
+          AND id IN (SELECT id FROM matched ORDER BY id LIMIT ${MAX_NAMED})) AS records`.execute(reads.db);
+  const records = rows[0]?.records ?? [];
+  const total = Number(rows[0]?.total ?? 0);
+  return { records, more: total - records.length, total, ids: rows[0]?.ids ?? [] };
 }
 
 /** The contribution to a condition of the records that have not changed since an event. */
 export interface Unchanged {
   /** Number of matching records, apart from conditions on time; counted up to a limit. */
   readonly matching: number;
-  /** For ages: the oldest value of the covered records, Unix seconds; null if there is none. */
-  readonly oldest: number | null;
+  /**
+   * For ages: the times of the covered records, Unix seconds. Of records that reach the age by the same evaluation, the
+   * oldest one.
+   */
+  readonly times: readonly number[];
 }
 
-/** Activities never change, so a condition on activities has no such records. @param position of the event */
+/**
+ * Activities never change, so a condition on activities has no such records.
+ *
+ * @param position of the event
+ * @param evaluations the first evaluation and the interval, seconds; undefined: the oldest of all times is enough
+ */
 export async function unchangedSince(
   reads: Reads,
   workspace: number,
   condition: Condition,
   position: number,
   limit: number,
+  evaluations?: { readonly first: number; readonly everySeconds: number },
 ): Promise<Unchanged> {
-  if (condition.entity_type === 'activity') return { matching: 0, oldest: null };
+  if (condition.entity_type === 'activity') return { matching: 0, times: [] };
   const from = lookedAt(reads, workspace, condition, position);
   if (condition.condition_operator !== 'age_minutes_above')
-    return { matching: await countUpTo(reads, from, alternatives(condition, 0), limit), oldest: null };
-  if (kindOf(condition) !== 'time') return { matching: 0, oldest: null };
+    return { matching: await countUpTo(reads, from, alternatives(condition, 0), limit), times: [] };
+  if (kindOf(condition) !== 'time') return { matching: 0, times: [] };
+  const column = columnOf(condition);
+  const age = Number(condition.condition_value) * MINUTE;
+  const together =
+    evaluations &&
+    sql`GROUP BY greatest(0, ceil((${column} + ${age}::bigint + 1 - ${evaluations.first}::bigint)::double precision / ${evaluations.everySeconds}))`;
   const { rows } = await sql<{
     oldest: number | null;
-  }>`SELECT min(${columnOf(condition)}) AS oldest FROM ${from}`.execute(reads.db);
-  return { matching: 0, oldest: rows[0]?.oldest ?? null };
+  }>`SELECT min(${column}) AS oldest FROM ${from} ${together ?? sql``}`.execute(reads.db);
+  return { matching: 0, times: rows.flatMap(({ oldest }) => oldest ?? []) };
 }

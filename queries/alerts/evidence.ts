@@ -1,6 +1,6 @@
 /** The events behind the numbers of alert rules. */
 
-import type { Condition } from '../../shared/contract/alerts/conditions.ts';
+import type { Condition, Cooldown } from '../../shared/contract/alerts/conditions.ts';
 import type { Backtest } from '../../shared/contract/alerts/rules.ts';
 import type { Derivation, Derivations } from '../../shared/contract/evidence.ts';
 import { alertRuleTriggered, ruleStream } from '../../shared/events/alerts/rules.ts';
@@ -68,12 +68,16 @@ const listed = (
  */
 export const backtestDerivations = (
   { evaluated, triggered, since, until }: Pick<Backtest, 'evaluated' | 'triggered' | 'since' | 'until'>,
-  rule: Condition & { readonly cooldown_minutes: number },
+  rule: Condition & Cooldown,
   every_seconds: number,
   to: number | undefined,
 ): Derivations => {
-  const { entity_type, condition_field, condition_operator, condition_value, cooldown_minutes } = rule;
-  const condition = { entity_type, condition_field, condition_operator, condition_value, cooldown_minutes };
+  const { entity_type, condition_field, condition_operator, condition_value } = rule;
+  const { cooldown_minutes, cooldown_per } = rule;
+  const condition = {
+    ...{ entity_type, condition_field, condition_operator, condition_value },
+    ...{ cooldown_minutes, cooldown_per },
+  };
   const moments = { every_seconds, since, until };
   return {
     evaluated: { total: evaluated, rule: 'derived', filter: moments, numbers: [] },

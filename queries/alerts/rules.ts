@@ -1,13 +1,14 @@
 /** Alert rules: the list, one rule, and the rules to evaluate. */
 import { alertRulesProjection, alertRulesTable } from '../../projections/alerts/rules.ts';
-import type { Condition } from '../../shared/contract/alerts/conditions.ts';
+import { type Condition, type Cooldown, coolsRecords, inCooldown } from '../../shared/contract/alerts/conditions.ts';
 import { type AlertRuleRecord, alertRuleSchema } from '../../shared/contract/alerts/rules.ts';
 import { fieldNames } from '../../shared/fields.ts';
+import type { TaskView } from '../../shared/identity.ts';
 import type { RecordPlace } from '../../shared/ports/read-models.ts';
 import { recipientOf } from '../names.ts';
 import { countOf, inWorkspace, type Reads, tables } from '../reads.ts';
 import { recordAfter } from '../records.ts';
-import { conditionMet } from './conditions.ts';
+import { conditionMet, type Evaluated, type Matching, matchingRecords } from './conditions.ts';
 
 const own = (reads: Reads) => tables(reads, alertRulesProjection);
 const ofWorkspace = (reads: Reads, workspace: number) =>
@@ -38,9 +39,9 @@ export const ruleAfter = recordAfter('Alert rule', [alertRulesProjection, alertR
 export const countRules = (reads: Reads, workspace: number): Promise<number> => countOf(ofWorkspace(reads, workspace));
 
 /** An enabled rule. */
-export interface WatchedRule extends Condition, RecordPlace {
+export interface WatchedRule extends Condition, Cooldown, RecordPlace {
   readonly name: string;
-  readonly cooldown_minutes: number;
+  readonly trigger_count: number;
   /** Unix seconds. */
   readonly last_triggered_at: number | null;
   /** Position of the last event that changed the rule. */
@@ -72,6 +73,8 @@ export const alertReads = (reads: Reads) => ({
         'condition_operator',
         'condition_value',
         'cooldown_minutes',
+        'cooldown_per',
+        'trigger_count',
         'last_triggered_at',
         'position',
       ])
@@ -82,7 +85,34 @@ export const alertReads = (reads: Reads) => ({
   },
   /** The recipient that a text names (`queries/names.ts`). */
   recipientOf: (workspace: number, text: string): Promise<string> => recipientOf(reads, workspace, text),
-  /** Whether the condition of a rule is met now, Unix seconds. Reads only as many records as are needed to decide. */
-  isMet: (rule: WatchedRule, now: number): Promise<boolean> =>
-    conditionMet(reads, rule.workspace, rule, now, rule.last_triggered_at),
+  /** Ids of the records of a rule that are in a cooldown of their own now, Unix seconds. */
+  async quiet(rule: WatchedRule, now: number): Promise<readonly number[]> {
+    if (!coolsRecords(rule) || rule.trigger_count === 0) return [];
+    const row = await ofWorkspace(reads, rule.workspace).select('cooling').where('id', '=', rule.id).executeTakeFirst();
+    return Object.entries((row?.cooling ?? {}) as Readonly<Record<string, number>>).flatMap(([id, at]) =>
+      inCooldown(rule.cooldown_minutes, at, now) ? Number(id) : [],
+    );
+  },
+  /**
+   * Whether the condition of a rule is met now, Unix seconds, by other records than the quiet ones. Reads only as many
+   * records as are needed to decide.
+   */
+  isMet: (rule: WatchedRule, now: number, quiet: readonly number[]): Promise<boolean> =>
+    conditionMet(reads, evaluatedOf(rule, now, quiet)),
+  /** The records by which the condition of a rule is met, as its recipient may see them; ids of at most `most`. */
+  matching: (
+    rule: WatchedRule,
+    now: number,
+    quiet: readonly number[],
+    view: TaskView,
+    most: number,
+  ): Promise<Matching> => matchingRecords(reads, evaluatedOf(rule, now, quiet), view, most),
+});
+
+const evaluatedOf = (rule: WatchedRule, now: number, quiet: readonly number[]): Evaluated => ({
+  workspace: rule.workspace,
+  condition: rule,
+  now,
+  lastTriggeredAt: rule.last_triggered_at,
+  quiet,
 });

@@ -76,7 +76,8 @@ const BODIES: Readonly<Record<string, (ref: { readonly number: number; readonly 
   'POST /api/webhooks': ({ name }) => [{ name, url: 'https://example.org/hook', events: [name] }],
   'POST /api/scheduler': () => [{ task_id: 'purge_logs' }],
   'POST /api/gateways': ({ name }) => [{ name, url: NOBODY }],
-  'PUT /api/gateways': ({ number, name }) => [{ id: number, name }],
+  // A name that no other gateway has, whichever numbers and names meet.
+  'PUT /api/gateways': ({ number, name }) => [{ id: number, name: `${name}-${number}` }],
   'POST /api/cron': ({ name }) => [{ action: 'add', name, schedule: '0 4 1 1 *', command: 'purge_logs' }],
   'POST /api/workspaces': ({ name }) => [{ name }],
   'PUT /api/workspaces/{id}': ({ name }) => [{ name }],

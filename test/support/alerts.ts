@@ -8,8 +8,11 @@ import { columnNameOf } from '../../queries/alerts/conditions.ts';
 import {
   activitiesAfter,
   type Condition,
+  type Cooldown,
+  coolsRecords,
   inCooldown,
   isMet,
+  ruleCooldown,
   type Seen,
   spanOf,
 } from '../../shared/contract/alerts/conditions.ts';
@@ -46,8 +49,7 @@ const RECORDS = {
  */
 export function triggersOf(
   events: readonly Pick<DomainEvent, 'type' | 'meta'>[],
-  condition: Condition,
-  cooldownMinutes: number,
+  condition: Condition & Cooldown,
   { first, last, every }: { readonly first: number; readonly last: number; readonly every: number },
 ): readonly number[] {
   const tables = new MemoryTables();
@@ -55,18 +57,27 @@ export function triggersOf(
   const triggers: number[] = [];
   let next = 0;
   let lastTriggeredAt: number | null = null;
+  const cooling = new Map<string, number>();
   for (let now = first; now <= last; now += every) {
     for (let event = events[next]; event && Math.floor(event.meta.at / 1_000) <= now; event = events[++next])
       tables.apply(projection as never, [event as DomainEvent]);
-    if (inCooldown(cooldownMinutes, lastTriggeredAt, now)) continue;
-    const seen = tables.rows(table as never).map(
-      (row: Readonly<Record<string, unknown>>): Seen => ({
+    if (inCooldown(ruleCooldown(condition), lastTriggeredAt, now)) continue;
+    const rows = tables.rows(table as never) as readonly Readonly<Record<string, unknown>>[];
+    const seen = rows.map(
+      (row): Seen => ({
         value: (row[columnNameOf(condition)] ?? null) as Seen['value'],
         live: row.status === 'offline' && condition.entity_type === 'agent' ? false : row.terminated !== true,
         at: condition.entity_type === 'activity' ? Number(row.created_at) : 0,
       }),
     );
-    if (!evaluate(condition, seen, now, lastTriggeredAt)) continue;
+    if (coolsRecords(condition)) {
+      const due = rows.filter((row, at) => {
+        const isQuiet = inCooldown(condition.cooldown_minutes, cooling.get(String(row.id)) ?? null, now);
+        return !isQuiet && evaluate(condition, [seen[at] as Seen], now);
+      });
+      if (due.length === 0) continue;
+      for (const row of due) cooling.set(String(row.id), now);
+    } else if (!evaluate(condition, seen, now, lastTriggeredAt)) continue;
     triggers.push(now);
     lastTriggeredAt = now;
   }

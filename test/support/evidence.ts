@@ -1,6 +1,6 @@
 /** Numbers from the events that evidence names, by the rules of `docs/evidence.md` and nothing else. */
 import { expect } from 'chai';
-import type { Condition } from '../../shared/contract/alerts/conditions.ts';
+import type { Condition, Cooldown } from '../../shared/contract/alerts/conditions.ts';
 import type { Derivation } from '../../shared/contract/evidence.ts';
 import { attributedTo } from '../../shared/events/agents/attribution.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -235,12 +235,11 @@ export class EvidenceReader {
 
   /** When an alert rule would have triggered, Unix seconds. */
   triggers(derivation: Derivation): readonly number[] {
-    const { since, until, every_seconds, cooldown_minutes, ...condition } = derivation.filter ?? {};
+    const { since, until, every_seconds, ...rule } = derivation.filter ?? {};
     const every = Number(every_seconds);
     return triggersOf(
       this.log.filter(({ position }) => position >= Number(derivation.from) && position <= Number(derivation.to)),
-      condition as unknown as Condition,
-      Number(cooldown_minutes),
+      rule as unknown as Condition & Cooldown,
       { first: Math.ceil(Number(since) / every) * every, last: Number(until), every },
     );
   }

@@ -2,10 +2,9 @@
 import { z } from 'zod';
 import { evaluateWorkspace } from '../../../commands/alerts/evaluations.ts';
 import {
+  changeRule,
   createRule,
-  decideChange,
   decideDelete,
-  type RuleState,
   ruleDecider,
   ruleStream,
   type UrlFault,
@@ -17,7 +16,6 @@ import { createAddressRule } from '../../../shared/addresses.ts';
 import * as contract from '../../../shared/contract/alerts/rules.ts';
 import { listedOf } from '../../../shared/contract/evidence.ts';
 import { invalid, orNotFound } from '../../../shared/errors.ts';
-import type { EventDraft } from '../../../shared/events/define.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { maskedConfig } from '../../../shared/secrets.ts';
 import { inPieces } from '../../../shared/waiting.ts';
@@ -133,13 +131,6 @@ const act = defineRoute({
   },
 });
 
-const execute = (
-  { commands }: Services,
-  command: CommandContext,
-  id: number,
-  decide: (state: RuleState) => EventDraft[],
-) => commands.execute(ruleDecider, ruleStream(command.origin.workspace, id), command, decide);
-
 const change = defineRoute({
   method: 'put',
   path: '/api/alerts',
@@ -154,7 +145,7 @@ const change = defineRoute({
   responses: { 200: { description: 'The rule', schema: contract.alertRuleResponse } },
   async respond({ query, body: { id, ...sent }, identity, services, command }) {
     const changes = { ...sent, ...(sent.description === '' && { description: null }) };
-    const executed = await execute(services, command, id, (state) => decideChange(state, changes, faultOf(services)));
+    const executed = await changeRule(services.commands, command, id, changes, faultOf(services));
     return ruleResponse(services, identity, id, executed, listedOf(query));
   },
 });
@@ -174,7 +165,7 @@ const remove = defineRoute({
   async respond({ body, query, services, command }) {
     const id = body.id ?? query.id;
     if (id === undefined) throw invalid('id: is required, in the body or in the query', ['id: is required']);
-    await execute(services, command, id, decideDelete);
+    await services.commands.execute(ruleDecider, ruleStream(command.origin.workspace, id), command, decideDelete);
     return { deleted: true as const };
   },
 });

@@ -19,6 +19,15 @@ export const OPERATORS = [
 ] as const;
 export type Operator = (typeof OPERATORS)[number];
 
+/** What stays quiet after a trigger: the whole rule, or each of the records for which it triggered. */
+export const COOLDOWNS = ['rule', 'record'] as const;
+export type CooldownPer = (typeof COOLDOWNS)[number];
+
+export interface Cooldown {
+  readonly cooldown_minutes: number;
+  readonly cooldown_per: CooldownPer;
+}
+
 export interface Condition {
   readonly entity_type: EntityType;
   /** For counts also `field=value`. */
@@ -103,7 +112,7 @@ export const kindOf = (condition: Condition): FieldKind =>
   FIELDS[condition.entity_type][fieldOf(condition).field] ?? 'none';
 
 export interface Problem {
-  readonly field: 'condition_field' | 'condition_value';
+  readonly field: 'condition_field' | 'condition_value' | 'cooldown_per';
   readonly reason: string;
 }
 
@@ -113,8 +122,8 @@ const listed = (entity: EntityType, kinds: readonly FieldKind[]): string =>
     .map(([name]) => name)
     .join(', ');
 
-/** Why a condition cannot be evaluated; undefined when it can. */
-export function problemOf(condition: Condition): Problem | undefined {
+/** Why a condition cannot be evaluated with this cooldown; undefined when it can. */
+export function problemOf(condition: Condition, cooldownPer: CooldownPer = 'rule'): Problem | undefined {
   const { entity_type, condition_operator: operator, condition_value: value } = condition;
   const { field } = fieldOf(condition);
   const kind = kindOf(condition);
@@ -137,6 +146,8 @@ export function problemOf(condition: Condition): Problem | undefined {
   }
   if (operator === 'contains' && kind === 'amount')
     return refuse('condition_field', `must be a text for contains: ${listed(entity_type, ['text'])}`);
+  if (isCount(operator) && cooldownPer === 'record')
+    return refuse('cooldown_per', `must be rule for ${operator}, which is about all records at once`);
   return undefined;
 }
 
@@ -235,6 +246,14 @@ export function isMet(condition: Condition, found: number): boolean {
 export const activitiesAfter = (condition: Condition, now: number, lastTriggeredAt: number | null): number =>
   isCount(condition.condition_operator) ? now - ACTIVITY_WINDOW : Math.max(now - ACTIVITY_WINDOW, lastTriggeredAt ?? 0);
 
+/** Whether each record for which a rule triggers has a cooldown of its own. Activities happen once and need none. */
+export const coolsRecords = ({ entity_type, cooldown_per }: Condition & Pick<Cooldown, 'cooldown_per'>): boolean =>
+  cooldown_per === 'record' && entity_type !== 'activity';
+
+/** Minutes in which a rule as a whole is quiet after a trigger; 0: it never is. */
+export const ruleCooldown = ({ cooldown_per, cooldown_minutes }: Cooldown): number =>
+  cooldown_per === 'record' ? 0 : cooldown_minutes;
+
 /** Whether a rule that triggered at that time is still in its cooldown. Unix seconds. */
 export const inCooldown = (cooldownMinutes: number, lastTriggeredAt: number | null, now: number): boolean =>
   // A trigger more than a minute ahead is from before the clock was set back.
@@ -244,16 +263,23 @@ export const inCooldown = (cooldownMinutes: number, lastTriggeredAt: number | nu
 
 /** A time in which a record matches: from `from` until before `until`, Unix seconds. `at`: when an activity happened. */
 export interface Presence {
+  readonly record: string;
   readonly from: number;
   readonly until: number;
   readonly at: number;
 }
 
 /** When a record with this state, from one time until before another, matches; undefined: never. */
-export function intervalOf(condition: Condition, seen: Seen, from: number, until: number): Presence | undefined {
+export function intervalOf(
+  condition: Condition,
+  record: string,
+  seen: Seen,
+  from: number,
+  until: number,
+): Presence | undefined {
   const span = spanOf(condition, seen);
   if (!span) return undefined;
-  const presence = { from: Math.max(from, span.after + 1), until: Math.min(until, span.before), at: seen.at };
+  const presence = { record, from: Math.max(from, span.after + 1), until: Math.min(until, span.before), at: seen.at };
   return presence.from < presence.until ? presence : undefined;
 }
 
@@ -264,19 +290,74 @@ export interface Moments {
   readonly first: number;
   readonly last: number;
   readonly everySeconds: number;
+  /** Maximum number of steps. */
+  readonly steps?: number;
 }
 
-/**
- * Evaluates a rule at each of these times, as if it had never triggered before.
- *
- * @returns the times at which it triggers
- */
-export function replayed(
-  condition: Condition,
-  cooldownMinutes: number,
+export interface Replayed {
+  /** Number of evaluations. */
+  readonly evaluated: number;
+  /** The times at which the rule triggers. */
+  readonly triggers: readonly number[];
+  /** The last time of which this is true, Unix seconds: earlier than requested if there was too much to do. */
+  readonly until: number;
+}
+
+/** Evaluates a rule at each of these times, as if it had never triggered before. */
+export function replayed(rule: Condition & Cooldown, presences: readonly Presence[], moments: Moments): Replayed {
+  return coolsRecords(rule) ? replayedByRecord(rule, presences, moments) : replayedAsWhole(rule, presences, moments);
+}
+
+/** Cooldowns of records in one replay: each is a step. */
+const MAX_STEPS = 2_000_000;
+
+/** Each record triggers by itself. A step per record and cooldown, not per evaluation. */
+function replayedByRecord(
+  { cooldown_minutes }: Cooldown,
+  presences: readonly Presence[],
+  { always, first, last, everySeconds, steps: most = MAX_STEPS }: Moments,
+): Replayed {
+  const momentFrom = (time: number): number =>
+    Math.max(first, first + Math.ceil((time - first) / everySeconds) * everySeconds);
+  const due = new Map<number, Presence[]>();
+  const plan = (presence: Presence, from: number): void => {
+    const moment = momentFrom(from);
+    if (moment >= presence.until || moment > last) return;
+    const there = due.get(moment);
+    if (there) there.push(presence);
+    else due.set(moment, [presence]);
+  };
+  if (always > 0) plan({ record: '', from: first, until: Number.POSITIVE_INFINITY, at: 0 }, first);
+  for (const presence of presences) plan(presence, presence.from);
+  const quietUntil = new Map<string, number>();
+  const triggers: number[] = [];
+  let evaluated = 0;
+  let steps = 0;
+  for (let now = first; now <= last; now += everySeconds) {
+    const here = due.get(now) ?? [];
+    due.delete(now);
+    steps += here.length;
+    if (steps > most) return { evaluated, triggers, until: now - everySeconds };
+    evaluated++;
+    let isTrigger = false;
+    for (const presence of here) {
+      const quiet = quietUntil.get(presence.record) ?? 0;
+      if (quiet <= now) {
+        isTrigger = true;
+        quietUntil.set(presence.record, now + cooldown_minutes * MINUTE);
+      }
+      plan(presence, quietUntil.get(presence.record) ?? now);
+    }
+    if (isTrigger) triggers.push(now);
+  }
+  return { evaluated, triggers, until: last };
+}
+
+function replayedAsWhole(
+  condition: Condition & Cooldown,
   presences: readonly Presence[],
   { always, first, last, everySeconds }: Moments,
-): { readonly evaluated: number; readonly triggers: readonly number[] } {
+): Replayed {
   const begins = [...presences].sort((a, b) => a.from - b.from);
   const ends = presences.map(({ until }) => until).sort((a, b) => a - b);
   const onlyNews = condition.entity_type === 'activity' && !isCount(condition.condition_operator);
@@ -291,11 +372,11 @@ export function replayed(
     evaluated++;
     for (let next = begins[begun]; next && next.from <= now; next = begins[++begun]) newest = Math.max(newest, next.at);
     while ((ends[ended] ?? Number.POSITIVE_INFINITY) <= now) ended++;
-    if (inCooldown(cooldownMinutes, lastTriggeredAt, now)) continue;
+    if (inCooldown(ruleCooldown(condition), lastTriggeredAt, now)) continue;
     const found = onlyNews ? Number(newest > activitiesAfter(condition, now, lastTriggeredAt)) : always + begun - ended;
     if (!isMet(condition, found)) continue;
     triggers.push(now);
     lastTriggeredAt = now;
   }
-  return { evaluated, triggers };
+  return { evaluated, triggers, until: last };
 }

@@ -5,7 +5,7 @@ import { isObject } from '../../storable.ts';
 import { idText, idValue, jsonObject, unixSeconds } from '../common.ts';
 import { derivationsSchema, evidenceParams } from '../evidence.ts';
 import { filledText, storable, text } from '../storable.ts';
-import { type Condition, ENTITY_TYPES, OPERATORS, problemOf } from './conditions.ts';
+import { COOLDOWNS, type Condition, type CooldownPer, ENTITY_TYPES, OPERATORS, problemOf } from './conditions.ts';
 
 export const DEFAULT_COOLDOWN = 60;
 /** A week, minutes. */
@@ -43,7 +43,12 @@ const condition = {
     .min(1, 'must not be empty')
     .describe('a number or whole number as text where the operator compares numbers'),
 };
-const cooldown = z.int().min(1).max(MAX_COOLDOWN);
+const cooldown = z.int().min(1).max(MAX_COOLDOWN).describe('how long the rule is quiet after it has triggered');
+const cooldownPer = z
+  .enum(COOLDOWNS)
+  .describe(
+    'what is quiet: the whole rule, or each record for which it triggered, so that it still triggers for others; always the rule for counts',
+  );
 
 /** Accepts 1 or 0, which some clients send, as true or false. */
 const flag = z
@@ -60,11 +65,16 @@ const fields = {
   action_config: jsonObject
     .superRefine(storable({ characters: MAX_CONFIG }))
     .describe('for notification: recipient, default system; for webhook: url, and a secret to sign with'),
-  cooldown_minutes: cooldown.describe('how long the rule is quiet after it has triggered'),
+  cooldown_minutes: cooldown,
+  cooldown_per: cooldownPer,
 };
 
-const addProblem = (rule: Condition, context: z.RefinementCtx, ...within: readonly string[]): void => {
-  const problem = problemOf(rule);
+const addProblem = (
+  rule: Condition & { readonly cooldown_per: CooldownPer },
+  context: z.RefinementCtx,
+  ...within: readonly string[]
+): void => {
+  const problem = problemOf(rule, rule.cooldown_per);
   if (problem) context.addIssue({ code: 'custom', path: [...within, problem.field], message: problem.reason });
 };
 
@@ -76,7 +86,8 @@ const newRuleBody = z
     enabled: fields.enabled.optional().describe('default true'),
     action_type: fields.action_type.default('notification'),
     action_config: fields.action_config.default({}),
-    cooldown_minutes: cooldown.default(DEFAULT_COOLDOWN).describe('how long the rule is quiet after it has triggered'),
+    cooldown_minutes: cooldown.default(DEFAULT_COOLDOWN),
+    cooldown_per: cooldownPer.default('rule'),
   })
   .superRefine((rule, context) => addProblem(rule, context));
 export type NewRuleBody = z.infer<typeof newRuleBody>;
@@ -88,7 +99,11 @@ const backtestBody = z
     action: z.literal('backtest'),
     id: idValue.optional().describe('of a rule; or send `rule`'),
     rule: z
-      .object({ ...condition, cooldown_minutes: cooldown.default(DEFAULT_COOLDOWN) })
+      .object({
+        ...condition,
+        cooldown_minutes: cooldown.default(DEFAULT_COOLDOWN),
+        cooldown_per: cooldownPer.default('rule'),
+      })
       .superRefine((rule, context) => addProblem(rule, context))
       .optional()
       .describe('one that need not exist'),
@@ -129,7 +144,14 @@ export const ruleDeletedResponse = z.object({ deleted: z.literal(true) });
 export const evaluationResponse = z.object({
   evaluated: z.int().describe('enabled rules'),
   triggered: z.int(),
-  results: z.array(z.object({ rule_id: z.int(), rule_name: z.string(), triggered: z.boolean(), reason: z.string() })),
+  results: z.array(
+    z.object({
+      rule_id: z.int(),
+      rule_name: z.string(),
+      triggered: z.boolean(),
+      reason: z.string().describe('if the rule triggered, with the records for which it did'),
+    }),
+  ),
   evidence,
 });
 export type Evaluation = z.infer<typeof evaluationResponse>;

@@ -56,7 +56,12 @@ describe('commands: evaluation of alert rules', function () {
       for (const view of views) await view.close();
       await closing();
     };
-    reads = { ...alertReads(one.reads), isMet: async () => true };
+    // Its tables of agents and tasks are not there.
+    const matching: AlertReads['matching'] = async () => ({
+      ...{ records: [{ id: 7, name: 'ann', shown: true }], more: 0 },
+      ...{ total: 1, ids: [7] },
+    });
+    reads = { ...alertReads(one.reads), isMet: async () => true, matching };
   });
   after(() => close?.());
 
@@ -94,7 +99,7 @@ describe('commands: evaluation of alert rules', function () {
           evaluateRule(parts(n % 2 === 0 ? first() : second(), at), context(31), found),
         ),
       );
-      const triggers = verdicts.filter(({ verdict }) => verdict === 'Condition met').length;
+      const triggers = verdicts.filter(({ verdict }) => verdict === 'Condition met. Agents: ann').length;
       expect(triggers).to.equal(expected);
     }
   });
@@ -117,7 +122,7 @@ describe('commands: evaluation of alert rules', function () {
     expect(evaluation).to.deep.include({ evaluated: 3, triggered: 1 });
     expect(evaluation.results.map(({ rule_id, reason }) => [rule_id, reason])).to.deep.equal([
       [ids[0], 'The condition could not be evaluated'],
-      [ids[1], 'Condition met'],
+      [ids[1], 'Condition met. Agents: ann'],
       [ids[2], 'Condition not met'],
     ]);
     expect(failures).to.deep.equal([ids[0]]);
@@ -132,10 +137,11 @@ describe('commands: evaluation of alert rules', function () {
       id: n + 1,
     }));
     const sorted: WatchedRule[] = many
-      .map((one) => ({ ...one, last_triggered_at: null, position: one.id }))
+      .map((one) => ({ ...one, last_triggered_at: null, trigger_count: 0, position: one.id }))
       .sort((a, b) => a.workspace - b.workspace || a.id - b.id);
     const seen: number[] = [];
     const all: AlertReads = {
+      ...reads,
       watched: async (after, limit) =>
         sorted
           .filter(

@@ -179,12 +179,12 @@ describe('contract: alerts', function () {
     it('a rule whose condition is met sends one notification per cooldown', async () => {
       const { id } = await onAgent('watched-1', { action_config: { recipient: 'ann-of-alerts' } });
       expect(await reasonOf(id)).to.equal('Condition not met');
-      await world.create({ name: 'watched-1', status: 'idle' });
+      const watched = await world.create({ name: 'watched-1', status: 'idle' });
       const { evaluated, triggered, results } = await evaluate();
       expect(evaluated).to.equal(results.length);
       expect(triggered).to.equal(results.filter((one: { triggered: boolean }) => one.triggered).length);
       expect(results.find((one: { rule_id: number }) => one.rule_id === id)).to.deep.equal({
-        ...{ rule_id: id, rule_name: 'watched-1', triggered: true, reason: 'Condition met' },
+        ...{ rule_id: id, rule_name: 'watched-1', triggered: true, reason: 'Condition met. Agents: watched-1' },
       });
       expect(results.map((one: { rule_id: number }) => one.rule_id)).to.deep.equal(
         results.map((one: { rule_id: number }) => one.rule_id).sort((a: number, b: number) => a - b),
@@ -197,12 +197,105 @@ describe('contract: alerts', function () {
         title: 'Alert: watched-1',
         source_type: 'alert_rule',
         source_id: id,
+        message: 'The condition of the rule "watched-1" is met: agent name equals watched-1\nAgents: watched-1',
       });
       const rule = await find(id);
       expect(rule).to.deep.include({ trigger_count: 1 });
       expect(rule.last_triggered_at).to.be.within(rule.created_at, Math.floor(Date.now() / 1_000));
       expect(rule.updated_at).to.equal(rule.created_at);
       await world.stream.until(() => world.framesOf('alert.triggered', id).length === 1);
+      const [frame] = world.framesOf('alert.triggered', id);
+      expect(frame?.data).to.deep.include({ records: [{ id: watched.id, name: 'watched-1' }], more: 0 });
+    });
+
+    const titled = async (title: string, more: object = {}): Promise<number> =>
+      (await world.ask('POST', '/api/tasks', { title, ...more })).body.task.id;
+    const onTitle = (title: string, more: object = {}) =>
+      create({ name: title, condition_operator: 'contains', condition_value: title, ...more });
+    const toldOf = async (recipient: string, id: number): Promise<string[]> => {
+      const { notifications } = (await world.ask('GET', `/api/notifications?recipient=${recipient}`)).body;
+      return notifications
+        .filter(({ type, source_id }: { type: string; source_id: number }) => type === 'alert' && source_id === id)
+        .map(({ message }: { message: string }) => message.split('\n').at(-1));
+    };
+
+    it('names ten records and how many more there are, and to an agent only the titles of its own tasks', async () => {
+      await world.create({ name: 'lookout', status: 'idle' });
+      const own = await titled('leak of the lookout', { assigned_to: 'lookout' });
+      const others: number[] = [];
+      for (let n = 1; n <= 11; n++) others.push(await titled(`leak ${n}`));
+      const forAll = await onTitle('leak', { action_config: { recipient: 'ann-of-leaks' } });
+      const forAgent = await onTitle('leak', { action_config: { recipient: 'lookout' } });
+      const all = `Tasks: ${[`${own} (leak of the lookout)`, ...others.slice(0, 9).map((id, n) => `${id} (leak ${n + 1})`)].join(', ')} and 2 more`;
+      const { results } = await evaluate();
+      const reasons = results.filter(({ rule_id }: { rule_id: number }) => [forAll.id, forAgent.id].includes(rule_id));
+      expect(reasons.map(({ reason }: { reason: string }) => reason)).to.deep.equal([
+        `Condition met. ${all}`,
+        `Condition met. ${all}`,
+      ]);
+      expect(await toldOf('ann-of-leaks', forAll.id)).to.deep.equal([all]);
+      const mine = `Tasks: ${own} (leak of the lookout), ${others.slice(0, 9).join(', ')} and 2 more`;
+      expect(await toldOf('lookout', forAgent.id)).to.deep.equal([mine]);
+      await world.stream.until(() => world.framesOf('alert.triggered', forAll.id).length === 1);
+      // Agents' keys get this frame as well.
+      const records = [own, ...others.slice(0, 9)].map((id) => ({ id, name: null }));
+      expect(world.framesOf('alert.triggered', forAll.id)[0]?.data).to.deep.include({ records, more: 2 });
+    });
+
+    it('with a cooldown per record, a second record is reported while the first one is quiet', async () => {
+      const { id } = await onTitle('outage', {
+        cooldown_per: 'record',
+        action_config: { recipient: 'ann-of-outages' },
+      });
+      const first = await titled('outage of disks');
+      expect(await reasonOf(id)).to.equal(`Condition met. Tasks: ${first} (outage of disks)`);
+      expect(await reasonOf(id)).to.equal('In cooldown');
+      const second = await titled('outage of networks');
+      expect(await reasonOf(id)).to.equal(`Condition met. Tasks: ${second} (outage of networks)`);
+      expect(await reasonOf(id)).to.equal('In cooldown');
+      expect(await find(id)).to.deep.include({ trigger_count: 2, cooldown_per: 'record' });
+      const whole = await onTitle('blackout');
+      await titled('blackout of disks');
+      expect(await reasonOf(whole.id)).to.match(/^Condition met\. /);
+      await titled('blackout of networks');
+      expect(await reasonOf(whole.id), 'of the rule, by default').to.equal('In cooldown');
+    });
+
+    it('each activity is reported once with a cooldown per record', async () => {
+      const { id } = await create({
+        ...{ name: 'news', entity_type: 'activity', condition_field: 'description', condition_operator: 'contains' },
+        ...{ condition_value: 'flood of', cooldown_per: 'record' },
+      });
+      await titled('flood of rivers');
+      expect(await reasonOf(id)).to.match(/^Condition met\. Activities: \d+ \(task_created\)$/);
+      expect(await reasonOf(id)).to.equal('Condition not met');
+    });
+
+    it('refuses a cooldown per record for a count', async () => {
+      const counted = { condition_operator: 'count_above', condition_value: '3', cooldown_per: 'record' };
+      const { status, body } = await world.ask('POST', PATH, { ...NEVER, ...counted });
+      expect([status, body.error]).to.deep.equal([
+        400,
+        'cooldown_per: must be rule for count_above, which is about all records at once',
+      ]);
+    });
+
+    it('a recipient that is an agent is notified under its new name, and a deleted one is replaced', async () => {
+      await world.world.makeUser({ username: 'root-of-alerts', role: 'admin' });
+      const bell = await world.create({ name: 'bell', status: 'idle' });
+      const rule = await onTitle('chime', { action_config: { recipient: 'bell', note: 'kept' } });
+      expect((await world.ask('PUT', `/api/agents/${bell.id}`, { name: 'carillon' })).status).to.equal(200);
+      await world.create({ name: 'bell', status: 'idle' });
+      expect((await find(rule.id)).action_config).to.deep.equal({ recipient: 'carillon', note: 'kept' });
+      const task = await titled('chime at noon', { assigned_to: 'carillon' });
+      await evaluate();
+      expect(await toldOf('carillon', rule.id)).to.deep.equal([`Tasks: ${task} (chime at noon)`]);
+      expect(await toldOf('bell', rule.id)).to.deep.equal([]);
+      expect((await world.ask('DELETE', `/api/agents/${bell.id}`)).status).to.equal(200);
+      expect((await find(rule.id)).action_config).to.deep.equal({ note: 'kept' });
+      expect(await toldOf('root-of-alerts', rule.id)).to.deep.equal([
+        'Alert rule "chime" notifies system: its recipient, the agent carillon, was deleted. Name another recipient.',
+      ]);
     });
 
     it('a disabled rule is not evaluated', async () => {
@@ -227,7 +320,7 @@ describe('contract: alerts', function () {
         action_config: { url: `${receiver.url}/alert`, secret: 'a'.repeat(64) },
       });
       await world.create({ name: 'watched-3', status: 'idle' });
-      expect(await reasonOf(id)).to.equal('Condition met');
+      expect(await reasonOf(id)).to.equal('Condition met. Agents: watched-3');
       await until('the second attempt', () => receiver.of('alert.triggered').length === 2, 20_000);
       const [one, two] = receiver.of('alert.triggered');
       expect(two?.headers['webhook-id']).to.equal(one?.headers['webhook-id']);
@@ -239,7 +332,9 @@ describe('contract: alerts', function () {
         entity_type: 'agent',
         trigger_count: 1,
         workspace_id: 1,
+        more: 0,
       });
+      expect(two?.body.data.records.map(({ name }: { name: string }) => name)).to.deep.equal(['watched-3']);
       const { notifications } = (await world.ask('GET', '/api/notifications?recipient=system&type=alert')).body;
       expect(notifications.filter((one: { source_id: number }) => one.source_id === id)).to.deep.equal([]);
     });
@@ -335,7 +430,7 @@ describe('contract: alerts', function () {
       const hook = { name: 'all alerts', url: `${receiver.url}/subscribed`, events: ['alert.triggered'] };
       expect((await world.ask('POST', '/api/webhooks', hook)).status).to.equal(200);
       const { id } = await onAgent('watched-3');
-      expect(await reasonOf(id)).to.equal('Condition met');
+      expect(await reasonOf(id)).to.match(/^Condition met\. Agents: watched-/);
       const heard = () =>
         receiver.of('alert.triggered').filter(({ path, body }) => path.endsWith('/subscribed') && body.data.id === id);
       await until('the subscriber hears of it', () => heard().length === 1);

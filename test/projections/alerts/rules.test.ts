@@ -22,6 +22,7 @@ const triggered = (more: object = {}) =>
       action_type: 'notification',
       recipient: 'ann',
       count: 1,
+      ...{ cooldown_per: 'rule', records: [{ id: 8, name: 'bob', shown: true }], more: 0, cooling: null },
     },
     ...more,
   });
@@ -33,7 +34,7 @@ describe('alert rules: rows', () => {
     expect(rows(created)).to.deep.equal([
       {
         ...{ workspace_id: 1, id: 3, tenant_id: 1, ...rule },
-        ...{ last_triggered_at: null, trigger_count: 0, created_by: 'admin' },
+        ...{ last_triggered_at: null, trigger_count: 0, cooling: null, created_by: 'admin' },
         ...{ created_at: secondsOf(1), updated_at: secondsOf(1), position: 1 },
       },
     ]);
@@ -57,13 +58,38 @@ describe('alert rules: rows', () => {
     expect(rows(created, triggered(), alertRuleDeleted.draft({ rule_id: 3, name: 'errors' }))).to.deep.equal([]);
   });
 
+  it('records keep the time of their trigger until their cooldown ends', () => {
+    const cooling = (ids: number[]) => triggered({ cooldown_per: 'record', cooling: ids });
+    const long = { ...created, data: { ...created.data, cooldown_minutes: 60, cooldown_per: 'record' as const } };
+    expect(rows(long, cooling([1]), cooling([2, 3]))[0]?.cooling).to.deep.equal({
+      ...{ 1: secondsOf(2), 2: secondsOf(3), 3: secondsOf(3) },
+    });
+    const [first, , last] = eventsOf([long, cooling([1]), cooling([2])]);
+    const later = { ...last, meta: { ...last?.meta, at: timeOf(2) + 3_600_000 } } as typeof last;
+    const [, middle] = eventsOf([long, cooling([1]), cooling([2])]);
+    expect(
+      rowsAfter(alertRulesProjection, [first, middle, later] as never).alert_rules?.[0]?.cooling,
+      'after an hour',
+    ).to.deep.equal({ 2: secondsOf(2) + 3_600 });
+  });
+
   it('a trigger notifies its recipient, with the description if there is one', () => {
     const told = (draft: Draft) => rowsAfter(notificationsProjection, eventsOf([draft])).notifications;
     expect(told(triggered())[0]).to.include({
       ...{ recipient: 'ann', type: 'alert', title: 'Alert: errors', source_type: 'alert_rule', source_id: 3 },
-      message: 'The condition of the rule "errors" is met: agent status equals error',
+      message: 'The condition of the rule "errors" is met: agent status equals error\nAgents: bob',
     });
-    expect(told(triggered({ description: 'Look at the agents' }))[0]?.message).to.equal('Look at the agents');
+    expect(told(triggered({ description: 'Look at the agents' }))[0]?.message).to.equal(
+      'Look at the agents\nAgents: bob',
+    );
+    const records = [
+      { id: 12, name: 'Fix the build', shown: true },
+      { id: 15, name: 'A title that ann may not read', shown: false },
+      { id: 16, name: 'x'.repeat(200), shown: true },
+    ];
+    const tasks = told(triggered({ entity_type: 'task', records, more: 3 }))[0]?.message;
+    expect(tasks).to.match(/\nTasks: 12 \(Fix the build\), 15, 16 \(x{79}…\) and 3 more$/);
+    expect(told(triggered({ records: [] }))[0]?.message).to.match(/equals error$/);
     expect(told(triggered({ actionType: 'webhook', recipient: null }))).to.deep.equal([]);
   });
 });

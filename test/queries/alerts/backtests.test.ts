@@ -7,7 +7,7 @@ import { activitiesProjection } from '../../../projections/monitoring/activities
 import { sessionsProjection } from '../../../projections/sessions.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { BACKTEST_BOUNDS, type BacktestParts, backtest, createBacktests } from '../../../queries/alerts/backtests.ts';
-import type { Condition } from '../../../shared/contract/alerts/conditions.ts';
+import type { Condition, Cooldown } from '../../../shared/contract/alerts/conditions.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
@@ -225,7 +225,8 @@ describe('queries: alert rule backtests', function () {
         fc.array(conditions, { minLength: 6, maxLength: 6 }),
         fc.constantFrom(1, 2),
         fc.constantFrom(1, 5, 60),
-        async (before, inside, gap, some, hours, cooldown) => {
+        fc.constantFrom('rule' as const, 'record' as const),
+        async (before, inside, gap, some, hours, cooldown_minutes, per) => {
           workspace++;
           for (const step of before) history.take(workspace, step);
           history.clock += gap;
@@ -234,16 +235,18 @@ describe('queries: alert rule backtests', function () {
           await save();
           const own = history.events.filter(({ meta }) => meta.workspace === workspace);
           for (const condition of some) {
-            const found = await backtest(parts(), workspace, { ...condition, cooldown_minutes: cooldown }, hours, true);
+            const cooldown_per = condition.condition_operator.startsWith('count_') ? 'rule' : per;
+            const rule = { ...condition, cooldown_minutes, cooldown_per };
+            const found = await backtest(parts(), workspace, rule, hours, true);
             const since = history.clock - hours * HOUR;
             expect(found).to.deep.include({ complete: true, hours, since, until: history.clock });
             const first = Math.ceil(since / MINUTE) * MINUTE;
-            const expected = triggersOf(own, condition, cooldown, {
+            const expected = triggersOf(own, rule, {
               first,
               last: history.clock,
               every: MINUTE,
             });
-            expect(found.triggers, JSON.stringify(condition)).to.deep.equal(expected.slice(0, 100));
+            expect(found.triggers, JSON.stringify(rule)).to.deep.equal(expected.slice(0, 100));
             expect(found.triggered).to.equal(expected.length);
             checkAlerts(found, new EvidenceReader(own, workspace));
             triggered += expected.length;
@@ -258,12 +261,13 @@ describe('queries: alert rule backtests', function () {
 
   const agent = (id: number, status: string) =>
     registeredAgent({ agent_id: id, name: `agent-${id}`, status: status as 'idle' });
-  const isError: Condition & { readonly cooldown_minutes: number } = {
+  const isError: Condition & Cooldown = {
     entity_type: 'agent',
     condition_field: 'status',
     condition_operator: 'equals',
     condition_value: 'error',
     cooldown_minutes: 10,
+    cooldown_per: 'rule',
   };
 
   it('are cut at the maximum number of events, and the response reports this', async () => {

@@ -7,8 +7,9 @@ import { activitiesProjection } from '../../../projections/monitoring/activities
 import { type Projection, schemaOf } from '../../../projections/projection.ts';
 import { sessionsProjection } from '../../../projections/sessions.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
-import { conditionMet, unchangedSince } from '../../../queries/alerts/conditions.ts';
+import { conditionMet, matchingRecords, unchangedSince } from '../../../queries/alerts/conditions.ts';
 import {
+  activitiesAfter,
   type Condition,
   ENTITY_TYPES,
   type EntityType,
@@ -19,6 +20,7 @@ import {
   type Seen,
   spanOf,
 } from '../../../shared/contract/alerts/conditions.ts';
+import { allTasks } from '../../../shared/identity.ts';
 import { evaluate } from '../../support/alerts.ts';
 import { readModels } from '../../support/rows.ts';
 
@@ -173,11 +175,27 @@ describe('queries: alert rule conditions', function () {
         async ([condition, records, lastTriggeredAt]) => {
           await store(condition.entity_type, records);
           const expected = evaluate(condition, records.map(seenOf(condition)), NOW, lastTriggeredAt);
-          const found = await conditionMet(models.reads, WORKSPACE, condition, NOW, lastTriggeredAt);
+          const asked = { workspace: WORKSPACE, condition, now: NOW, lastTriggeredAt };
+          const found = await conditionMet(models.reads, asked);
           expect(found, JSON.stringify({ condition, records })).to.equal(expected);
           // Nothing of it is seen from another workspace.
-          const none = await conditionMet(models.reads, WORKSPACE + 1, condition, NOW, lastTriggeredAt);
+          const none = await conditionMet(models.reads, { ...asked, workspace: WORKSPACE + 1 });
           expect(none).to.equal(evaluate(condition, [], NOW));
+          // The same records are named, by id, without those that are quiet.
+          const seen = records.map(seenOf(condition));
+          const since = activitiesAfter(condition, NOW, lastTriggeredAt);
+          const matching = seen.flatMap((one, at) => {
+            const span = spanOf(condition, one);
+            const isNew = condition.entity_type !== 'activity' || one.at > since;
+            return isNew && span && span.after < NOW && NOW < span.before ? at + 1 : [];
+          });
+          const quiet = matching.slice(0, 1);
+          for (const ids of [[], quiet]) {
+            const named = await matchingRecords(models.reads, { ...asked, quiet: ids }, allTasks(WORKSPACE), 2);
+            const expectedIds = matching.filter((id) => !ids.includes(id));
+            expect(named.records.map(({ id }) => id)).to.deep.equal(expectedIds);
+            expect(named).to.deep.include({ total: expectedIds.length, more: 0, ids: expectedIds.slice(0, 2) });
+          }
         },
       ),
       { numRuns: 400 },
@@ -193,10 +211,10 @@ describe('queries: alert rule conditions', function () {
       condition_operator: 'age_minutes_above',
       condition_value: '60',
     };
-    expect(await conditionMet(models.reads, WORKSPACE, condition, NOW, null)).to.equal(true);
-    expect(await conditionMet(models.reads, WORKSPACE, { ...condition, condition_value: '120' }, NOW, null)).to.equal(
-      false,
-    );
+    const asked = { workspace: WORKSPACE, condition, now: NOW, lastTriggeredAt: null };
+    expect(await conditionMet(models.reads, asked)).to.equal(true);
+    const later = { ...asked, condition: { ...condition, condition_value: '120' } };
+    expect(await conditionMet(models.reads, later)).to.equal(false);
   });
 
   it('handle records unchanged since a position as in memory', async () => {
