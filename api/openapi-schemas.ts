@@ -50,7 +50,7 @@ function convert(schema: z.ZodType, io: Io, where: string): { json: Schema; defs
     if (key === UNREPRESENTABLE) {
       throw new Error(`${where}: ${String(value)}; give that schema .meta({ override: <JSON Schema keywords> })`);
     }
-    if (key !== '$ref' || typeof value !== 'string') return joinNull(value);
+    if (key !== '$ref' || typeof value !== 'string') return splitTypes(joinNull(value));
     const id = /^#\/\$defs\/((?!__schema)[\w.-]+)$/.exec(value)?.[1];
     if (!id) throw new Error(`${where}: a schema that contains itself needs a name: .meta({ id })`);
     return `#/components/schemas/${io}:${id}`;
@@ -69,6 +69,14 @@ function nameKeys(json: Schema, io: Io): void {
   if (io === 'input') json.additionalProperties = false;
 }
 
+/** Whether every member of a union requires the property that tells them apart. */
+function areApart(schema: z.core.$ZodType, members: readonly unknown[]): boolean {
+  const { discriminator } = schema._zod.def as { readonly discriminator?: string };
+  return members.every(
+    (member) => isObject(member) && Array.isArray(member.required) && member.required.includes(discriminator),
+  );
+}
+
 /** Second spellings are left out: clients generated from this would have two fields of one name. */
 const documented = (properties: Schema): Schema =>
   Object.fromEntries(Object.entries(properties).filter(([, one]) => !(isObject(one) && one.undocumented === true)));
@@ -82,6 +90,11 @@ function adjust(schema: z.core.$ZodType, json: Schema, io: Io): void {
   }
   delete json.override;
   nameKeys(json, io);
+  // Where the property that tells members apart may be omitted, a value can match several of them.
+  if (Array.isArray(json.oneOf) && !areApart(schema, json.oneOf)) {
+    json.anyOf = json.oneOf;
+    delete json.oneOf;
+  }
   if (isObject(json.properties)) json.properties = documented(json.properties);
   // All JSON keys are strings, so this constraint adds nothing.
   if (JSON.stringify(json.propertyNames) === '{"type":"string"}') delete json.propertyNames;
@@ -108,6 +121,14 @@ function joinNull(value: unknown): unknown {
   if (typeof inner.type !== 'string' || holdForAll.some((keyword) => keyword in inner)) return value;
   const values = Array.isArray(inner.enum) ? { enum: [...inner.enum, null] } : {};
   return { ...inner, ...values, ...outer, type: [inner.type, 'null'] };
+}
+
+/** A list of types means "or null" to generators of clients, and nothing else. */
+function splitTypes(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const { type, ...rest } = value;
+  if (!Array.isArray(type) || type.filter((one) => one !== 'null').length < 2) return value;
+  return { ...rest, anyOf: type.map((one) => ({ type: one })) };
 }
 
 /** Remembers named schemas. @throws Error when two different ones have the same name */

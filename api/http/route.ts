@@ -364,22 +364,9 @@ export function checkRules({ method, path, access, rules, scope, shared, agents,
 
 /** Every error status of a route: its own, and those implied by its access, limit and input. */
 export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
-  const {
-    method,
-    access,
-    rules,
-    notForAgents,
-    limit,
-    writes,
-    knownHost,
-    params,
-    query,
-    body,
-    cache,
-    refuses = [],
-  } = route;
-  const statuses = new Set<ErrorStatus>(refuses);
-  if (params || query || body || cache || method === 'post') statuses.add(400);
+  const { method, access, rules, notForAgents, limit, writes, knownHost, body, refuses = [] } = route;
+  // Invalid input; of a read also its headers, and `as_of` where there is no past.
+  const statuses = new Set<ErrorStatus>([400, ...refuses]);
   // Too many wrong API keys from one address are refused wherever a credential is needed.
   if (access !== 'public') statuses.add(401).add(429).add(503);
   // Insufficient role, a strict workspace, an agent's key, a page of another site, or an unknown host.
@@ -388,7 +375,7 @@ export function errorsOf(route: Route): ReadonlySet<ErrorStatus> {
   // A different body under the same Idempotency-Key, or the first request is still running.
   if (method === 'post') statuses.add(409);
   // A moment outside of the log, before the past that is retained, or before the past that the caller may read.
-  if (hasPast(route)) statuses.add(400).add(403).add(409);
+  if (hasPast(route)) statuses.add(403).add(409);
   if (body) statuses.add(413).add(415);
   if (limit) statuses.add(429);
   return statuses;

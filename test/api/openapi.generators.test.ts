@@ -1,4 +1,5 @@
 /** What generators of clients trip over in the description of the API. */
+import { createConfig, lintFromString } from '@redocly/openapi-core';
 import { expect } from 'chai';
 import { describeApi } from '../../api/openapi.ts';
 import { routes } from '../../api/routes/index.ts';
@@ -41,5 +42,29 @@ describe('generators of clients', () => {
       missing.push(...required.filter((name) => !known.includes(name)).map((name) => `${path}: ${name}`));
     }
     expect(missing).to.deep.equal([]);
+  });
+
+  it('find lists of types only for what may be null, and `oneOf` only where one property tells the members apart', () => {
+    const found: string[] = [];
+    for (const [path, { type, oneOf }] of objectsIn(api, '')) {
+      if (Array.isArray(type) && (type.length !== 2 || type[1] !== 'null')) found.push(`${path}: ${type}`);
+      if (!Array.isArray(oneOf)) continue;
+      const valuesOf = ({ required = [], properties = {} }: Json): readonly string[] =>
+        (required as readonly string[]).flatMap((name) => {
+          const { const: value, enum: several } = (properties as Readonly<Record<string, Json>>)[name] ?? {};
+          return [value ?? several ?? []].flat().map((one) => `${name}=${one}`);
+        });
+      const known = oneOf.map(valuesOf);
+      const all = known.flat();
+      if (known.some(({ length }) => length === 0) || new Set(all).size < all.length) found.push(`${path}: ${all}`);
+    }
+    expect(found).to.deep.equal([]);
+  });
+
+  it('are warned of nothing by the strict rules of a linter for OpenAPI', async () => {
+    const config = await createConfig({ extends: ['recommended-strict'] });
+    const problems = await lintFromString({ source: JSON.stringify(api), absoluteRef: 'openapi.json', config });
+    const told = problems.map(({ ruleId, message, location }) => `${ruleId} ${location[0]?.pointer}: ${message}`);
+    expect(told).to.deep.equal([]);
   });
 });

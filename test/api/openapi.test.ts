@@ -174,10 +174,10 @@ describe('API description', () => {
       const past = operation({ access: 'viewer' });
       expect(Object.keys(past.operation.responses)).to.include.members(['304', '400', '409']);
       expect(operation({ noPast: 'it is a test' }).parameters.map(({ name }) => name)).not.to.include('as_of');
-      expect(statuses({ access: 'public' })).to.equal('200 default');
-      expect(statuses({ access: 'public', limit: 'login' })).to.equal('200 429 default');
-      expect(statuses({ access: 'any' })).to.equal('200 401 429 503 default');
-      expect(statuses({ access: 'viewer', scope: 'deployment' })).to.equal('200 401 403 429 503 default');
+      expect(statuses({ access: 'public' })).to.equal('200 400 default');
+      expect(statuses({ access: 'public', limit: 'login' })).to.equal('200 400 429 default');
+      expect(statuses({ access: 'any' })).to.equal('200 400 401 429 503 default');
+      expect(statuses({ access: 'viewer', scope: 'deployment' })).to.equal('200 400 401 403 429 503 default');
       expect(statuses({ access: 'admin', limit: 'heavy', query: z.object({}) })).to.equal(
         '200 400 401 403 429 503 default',
       );
