@@ -6,7 +6,9 @@ import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../projections/agents/agents.ts';
 import { usersProjection } from '../projections/auth/users.ts';
 import type { MentionsQuery } from '../shared/contract/mentions.ts';
-import { displayNameFault } from '../shared/names.ts';
+import { folded, foldedPattern } from '../shared/folding.ts';
+import { displayNameFault, nameKeys } from '../shared/names.ts';
+import { createKept } from './kept.ts';
 import { type Reads, tableOf } from './reads.ts';
 
 /** A handle and its owner. */
@@ -86,7 +88,37 @@ export async function mentionTargets(
   });
   const named = firstOwners(targets).filter(({ handle }) => wanted.has(handle));
   for (const { handle } of named) wanted.delete(handle);
-  return wanted.size === 0 ? named : [...named, ...(await displayedAs(reads, workspace, [...wanted]))];
+  if (wanted.size === 0) return named;
+  const displayed = await displayedAs(reads, workspace, [...wanted]);
+  for (const { handle } of displayed) wanted.delete(handle);
+  if (wanted.size === 0) return [...named, ...displayed];
+  return [...named, ...displayed, ...(await lookAlikes(reads, workspace, [...wanted]))];
+}
+
+// Computing keys takes longer than looking them up.
+const keptKeys = createKept<readonly string[]>({ values: 20_000 });
+
+function keysOf(workspace: number, name: string): readonly string[] {
+  const own = keptKeys.of(workspace);
+  const keys = own.get(name) ?? nameKeys(name);
+  own.set(name, keys);
+  return keys;
+}
+
+/** The users and agents whose names look like these handles: names are compared that way, so there is one at most. */
+async function lookAlikes(reads: Reads, workspace: number, handles: readonly string[]): Promise<MentionTarget[]> {
+  const { users, agents } = placesOf(reads);
+  const wanted = new Map<string, string[]>();
+  for (const handle of handles)
+    for (const key of nameKeys(handle)) wanted.set(key, [...(wanted.get(key) ?? []), handle]);
+  const { rows } = await sql<Owner>`
+    SELECT 'user' AS type, username AS name, display_name AS display, NULL AS role FROM ${users} WHERE workspace_id = ${workspace}
+    UNION ALL SELECT 'agent', name, name, role FROM ${agents} WHERE workspace_id = ${workspace}`.execute(reads.db);
+  const found = rows.flatMap((owner) => {
+    const asked = keysOf(workspace, owner.name).flatMap((key) => wanted.get(key) ?? []);
+    return asked.flatMap((handle) => targetsOf(owner).map((target) => ({ ...target, handle })));
+  });
+  return firstOwners(found);
 }
 
 /** Users by their display names, in lower case: those that only one user has, and that are not reserved. */
@@ -114,16 +146,16 @@ async function ownersBehind(
   after: Cursor | undefined,
 ): Promise<Owner[]> {
   const { users, agents } = placesOf(reads);
-  const holds = (term: RawBuilder<unknown>) => sql`strpos(${term}, ${q}) > 0`;
+  const holds = (term: RawBuilder<unknown>) => sql`normalize(${term} COLLATE "C", NFC) ~ ${foldedPattern(q)}`;
   const behind = (of: Owner['type'], column: RawBuilder<unknown>) =>
     after?.type === of ? sql`AND ${column} > ${after.name}` : sql``;
   const branches = [
     sql`(SELECT 'user' AS type, username AS name, display_name AS display, NULL AS role, 1 AS rank FROM ${users}
-      WHERE workspace_id = ${workspace} AND (${holds(sql`lower(username)`)} OR ${holds(sql`lower(display_name)`)})
+      WHERE workspace_id = ${workspace} AND (${holds(sql`username`)} OR ${holds(sql`display_name`)})
         ${behind('user', sql`username`)}
       ORDER BY username LIMIT ${limit})`,
     sql`(SELECT 'agent' AS type, name, name AS display, role, 2 AS rank FROM ${agents}
-      WHERE workspace_id = ${workspace} AND (${holds(PLAIN)} OR ${holds(DASHED)})
+      WHERE workspace_id = ${workspace} AND (${holds(sql`name`)} OR ${holds(sql`regexp_replace(name, '\\s+', '-', 'g')`)})
         ${behind('agent', sql`name`)}
       ORDER BY name LIMIT ${limit})`,
   ];
@@ -145,7 +177,7 @@ export async function listMentions(
 ): Promise<readonly MentionTarget[]> {
   const { q, limit } = query;
   const matches = ({ handle, recipient, display }: MentionTarget) =>
-    [handle, recipient, display].some((text) => text.toLowerCase().includes(q));
+    [handle, recipient, display].some((text) => folded(text).includes(q));
   const found: MentionTarget[] = [];
   let after: Cursor | undefined;
   for (;;) {

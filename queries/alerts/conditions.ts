@@ -22,6 +22,7 @@ import {
   thresholdOf,
 } from '../../shared/contract/alerts/conditions.ts';
 import { type AlertRecord, type AlertRecords, MAX_NAMED } from '../../shared/events/alerts/rules.ts';
+import { foldedPattern } from '../../shared/folding.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { MINUTE } from '../../shared/time.ts';
 import { beatsAfter, lastSeen, lastSeenUpTo } from '../agents/leases.ts';
@@ -109,8 +110,7 @@ function alternatives(condition: Condition, now: number): readonly RawBuilder<un
     case 'less_than':
       return [compared(condition, operator === 'greater_than', Number(given))];
     case 'contains':
-      // Byte by byte: letters compare the same on every server, whatever its locale.
-      return [sql`strpos(lower(${column}::text COLLATE "C"), lower(${given} COLLATE "C")) > 0`];
+      return [sql`normalize(${column}::text COLLATE "C", NFC) ~ ${foldedPattern(given)}`];
     case 'age_minutes_above':
       return kind === 'time' ? [sql`${column} < ${now - Number(given) * MINUTE}::bigint`] : [];
     default: {

@@ -265,8 +265,9 @@ const BEHIND = 80;
 const BEGINNING = 120;
 
 /** The text around the first match, with `...` where it is truncated; undefined for an empty text. */
-export function excerptOf(text: string, query: string): string | undefined {
-  if (text.trim() === '') return undefined;
+export function excerptOf(whole: string, query: string): string | undefined {
+  if (whole.trim() === '') return undefined;
+  const text = whole.normalize('NFC');
   const at = folded(text).indexOf(folded(query));
   if (at === -1) return text.length > BEGINNING ? `${frontOf(text, BEGINNING)}...` : text;
   const from = Math.max(0, at - BEFORE);

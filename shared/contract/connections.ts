@@ -30,7 +30,7 @@ export const connectBody = z.object({
   tool_name: filledText(100),
   agent_name: nameText(100).describe('an agent of this name is created if there is none'),
   tool_version: text(50).nullish(),
-  agent_role: text(100).nullish().describe('role of an agent that is created; default cli'),
+  agent_role: text(100).normalize('NFC').nullish().describe('role of an agent that is created; default cli'),
   metadata: jsonObject.superRefine(storable({ characters: MAX_METADATA })).nullish(),
 });
 

@@ -1,5 +1,6 @@
 /** Users and agents that can be mentioned: suggestions for an editor after an `@`. */
 import { z } from 'zod';
+import { folded } from '../folding.ts';
 import { limitParam } from './common.ts';
 import { isStorable, UNSTORABLE_TEXT } from './storable.ts';
 
@@ -19,7 +20,7 @@ export const mentionsQuery = z.object({
     .max(200)
     .refine(isStorable, UNSTORABLE_TEXT)
     .optional()
-    .transform((value) => (value ?? '').trim().toLowerCase())
+    .transform((value) => folded((value ?? '').trim()))
     .describe('part of a handle, a name or a display name'),
   type: z
     .string()

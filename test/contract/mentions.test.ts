@@ -66,6 +66,17 @@ describe('contract: mentions', function () {
       }
   });
 
+  it('reach the user or agent that a mention looks like, as names are compared', async () => {
+    await world.makeAgent('pilot-one');
+    // The second letter is Cyrillic; the digit looks like the letter l.
+    const { recipients } = await mentionedIn(
+      world.service.core.reads,
+      1,
+      '@р\u0456l\u043et-one and @pi1ot-one, @b\u043eb',
+    );
+    expect(recipients).to.deep.equal(['pilot-one', 'Bob']);
+  });
+
   it('match any part of handle, name or display name, in any letter case', async () => {
     expect(await handles('?q=%20OBER%20')).to.deep.equal(['bob']);
     expect(await handles(`?q=${encodeURIComponent('ÉMI')}`)).to.deep.equal(['bob']);
@@ -73,6 +84,11 @@ describe('contract: mentions', function () {
     expect(await handles('?q=review%20b')).to.have.members(['code-review-bot', 'code review bot', 'code-review bot']);
     expect((await ask('?q=%20ZED%20')).body).to.include({ q: 'zed', total: 1 });
     expect(await handles('?q=%25')).to.deep.equal([]);
+    for (const q of ['e\u0301CHO', 'Éch', 'E\u0301C'])
+      expect(await handles(`?type=agent&q=${encodeURIComponent(q)}`), q).to.deep.equal(['écho']);
+    await world.makeAgent('İzmir');
+    for (const q of ['İzm', 'i\u0307zm', 'I\u0307ZM'])
+      expect(await handles(`?q=${encodeURIComponent(q)}`), q).to.have.length(1);
   });
 
   it('can be filtered by type; an unknown type is ignored', async () => {

@@ -1,7 +1,7 @@
 /** Requests and responses of agents: the records, and creating, changing, deleting and hiding them. */
 import { z } from 'zod';
 import { filterParam, jsonObject, limitParam, offsetParam, unixSeconds } from '../common.ts';
-import { filledText, isStorable, nameText, storableObject, text, UNSTORABLE_TEXT } from '../storable.ts';
+import { filledText, isStorable, nameFilter, nameText, storableObject, text, UNSTORABLE_TEXT } from '../storable.ts';
 
 export const AGENT_STATUSES = ['online', 'offline', 'busy', 'idle', 'error'] as const;
 export const RUNTIME_TYPES = ['hermes', 'claude', 'codex', 'custom'] as const;
@@ -72,7 +72,7 @@ export const agentResponse = z.object({ agent: agentSchema });
 
 export const agentsQuery = z.object({
   status: filterParam.refine(isStorable, UNSTORABLE_TEXT).describe('exact'),
-  role: filterParam.refine(isStorable, UNSTORABLE_TEXT).describe('exact'),
+  role: nameFilter.describe('exact'),
   show_hidden: z.string().optional().describe('`true`: include hidden agents'),
   limit: limitParam(50, 200),
   offset: offsetParam,
@@ -93,7 +93,7 @@ const runtimeType = z.enum(RUNTIME_TYPES);
 
 export const createAgentBody = z.object({
   name: nameText(100).describe('unique in the workspace, among its agents and users'),
-  role: filledText(100),
+  role: nameText(100),
   session_key: text(200).nullish().describe('unique in the deployment'),
   soul_content: text(50_000).nullish(),
   status: status.optional().describe('default offline'),
@@ -120,7 +120,7 @@ export const updateByNameBody = z.object({
   config: storableObject.optional().describe('replaces the whole config'),
   session_key: text(200).nullish(),
   soul_content: text(50_000).nullish(),
-  role: filledText(100).optional(),
+  role: nameText(100).optional(),
   runtime_type: z
     .union([runtimeType, z.literal('')])
     .nullish()
@@ -129,7 +129,7 @@ export const updateByNameBody = z.object({
 
 export const updateByIdBody = z.object({
   name: nameText(100).optional(),
-  role: filledText(100).optional(),
+  role: nameText(100).optional(),
   status: filledText(100).optional().describe('any text'),
   config: storableObject.optional().describe('replaces the whole config'),
   session_key: text(200).nullish(),

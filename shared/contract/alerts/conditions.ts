@@ -2,6 +2,7 @@
  * Conditions of alert rules: their fields, which conditions are valid, and when one is met. Pure; the database
  * evaluates the same conditions in `queries/alerts/conditions.ts`.
  */
+import { folded } from '../../folding.ts';
 import { HOUR, MINUTE } from '../../time.ts';
 
 export const ENTITY_TYPES = ['agent', 'task', 'session', 'activity'] as const;
@@ -171,9 +172,6 @@ export interface Span {
   readonly after: number;
   readonly before: number;
 }
-
-/** The letters A to Z in lower case, which every server handles the same, whatever its locale. */
-const folded = (text: string): string => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /**
  * Whether records that are not live count, too: a count includes all records, and a rule that names a status must see

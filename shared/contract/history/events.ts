@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { ACTOR_TYPES } from '../../events/metadata.ts';
 import { filterParam, jsonObject, limitParam, unixSeconds } from '../common.ts';
-import { isStorable } from '../storable.ts';
+import { isStorable, nameFilter } from '../storable.ts';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
@@ -54,7 +54,7 @@ export const openParam = z
 export const historyEventsQuery = z.object({
   stream: exactParam.describe('name of a stream, such as `agent-1-7`'),
   type: exactParam.describe('type of the events, such as `TaskCreated`'),
-  actor: exactParam.describe(
+  actor: nameFilter.describe(
     `name of the actor of the events, at that time; or type and id, such as \`agent:12\` (types: ${ACTOR_TYPES.join(', ')})`,
   ),
   correlation: exactParam.describe('id that all events with the same first cause share'),

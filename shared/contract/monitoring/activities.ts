@@ -1,6 +1,7 @@
 /** Activities of a workspace: the list and its statistics. */
 import { z } from 'zod';
 import { filterParam, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds, wholeText } from '../common.ts';
+import { nameFilter } from '../storable.ts';
 
 export const activitySchema = z
   .object({
@@ -21,7 +22,7 @@ export type Activity = z.infer<typeof activitySchema>;
 
 export const activitiesQuery = z.object({
   type: filterParam.describe('one type, or several separated by commas'),
-  actor: filterParam,
+  actor: nameFilter,
   entity_type: filterParam,
   since: secondsParam.describe('only activities after this time, Unix seconds'),
   limit: limitParam(50, 500),

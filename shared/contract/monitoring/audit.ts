@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { CHANNELS } from '../../events/metadata.ts';
 import { filterParam, jsonObject, limitParam, offsetParam, secondsParam, unixSeconds } from '../common.ts';
+import { nameFilter } from '../storable.ts';
 
 export const auditEntrySchema = z
   .object({
@@ -23,7 +24,7 @@ export type AuditEntry = z.infer<typeof auditEntrySchema>;
 
 export const auditQuery = z.object({
   action: filterParam,
-  actor: filterParam,
+  actor: nameFilter,
   since: secondsParam.describe('from this time on, Unix seconds'),
   until: secondsParam.describe('up to this time, Unix seconds'),
   limit: limitParam(100, 10_000),

@@ -158,6 +158,9 @@ describe('Agents', () => {
       expect(await query('status=asleep')).to.equal(0);
       expect(await query(`role=${role}&status=`)).to.equal(2);
       expect(await query(`role=${encodeURIComponent("' OR 1=1 --")}`)).to.equal(0);
+      for (const written of ['e\u0301diteur', 'éditeur']) await create({ role: `${role} ${written}` });
+      for (const asked of ['e\u0301diteur', 'éditeur'])
+        expect(await query(`role=${encodeURIComponent(`${role} ${asked}`)}`), asked).to.equal(2);
     });
 
     it('rejects filters with characters that cannot be stored', async () => {

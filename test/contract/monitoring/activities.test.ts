@@ -121,4 +121,11 @@ describe('GET /api/activities', () => {
     const body = bodyOf(await call(base, 'GET', '/api/activities?limit=3', undefined, { 'if-none-match': etag }));
     expect(body.activities[0].metadata.name).to.equal('etag');
   });
+
+  it('finds an actor by its name in either Unicode form', async () => {
+    const { id } = await agent('e\u0301lodie');
+    await call(base, 'POST', `/api/agents/${id}/heartbeat`, {});
+    for (const actor of ['e\u0301lodie', 'élodie'])
+      expect((await call(base, 'GET', `/api/activities?actor=${encodeURIComponent(actor)}`)).body.total).to.be.above(0);
+  });
 });

@@ -30,7 +30,23 @@ const WORKSPACE = 5;
 type Record_ = Readonly<Record<string, string | number | boolean | null>>;
 
 /** Few values, so that many conditions meet some of them: texts, numbers in texts, cases, blanks. */
-const TEXTS = ['', 'idle', 'Idle', 'offline', 'error', '7', '-2.5', '%', 'a=b', 'ädler', '12345678901234567890'];
+const TEXTS = [
+  '',
+  'idle',
+  'Idle',
+  'offline',
+  'error',
+  '7',
+  '-2.5',
+  '%',
+  'a=b',
+  'ädler',
+  '12345678901234567890',
+  'A\u0308DLER',
+  'İ',
+  'i\u0307',
+  '(i)*',
+];
 const text = fc.constantFrom(...TEXTS);
 const time = fc.constantFrom(NOW - 7_200, NOW - 3_600, NOW - 3_599, NOW - 600, NOW - 60, NOW);
 const integer = fc.constantFrom(0, 7, 1_500, 2 ** 40);
