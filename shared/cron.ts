@@ -131,15 +131,17 @@ function periodsOf(zone: string, day: number): readonly Period[] {
   return result;
 }
 
+/** The due moments of one reading of the local clock on a day, Unix seconds, in order. */
+function momentsOfReading({ realHours }: Schedule, zone: string, day: number, reading: number): readonly number[] {
+  const shown = periodsOf(zone, day)
+    .filter(({ from, to, offset }) => reading - offset < to && (!realHours || reading - offset >= from))
+    .map(({ from, offset }) => Math.max(from, reading - offset));
+  return realHours ? shown : shown.slice(0, 1);
+}
+
 /** Every due moment of a local day, Unix seconds, in order. */
-function momentsOf({ times, realHours }: Schedule, zone: string, day: number): readonly number[] {
-  const moments = times.flatMap((time) => {
-    const reading = day * DAY + time;
-    const shown = periodsOf(zone, day)
-      .filter(({ from, to, offset }) => reading - offset < to && (!realHours || reading - offset >= from))
-      .map(({ from, offset }) => Math.max(from, reading - offset));
-    return realHours ? shown : shown.slice(0, 1);
-  });
+function momentsOf(schedule: Schedule, zone: string, day: number): readonly number[] {
+  const moments = schedule.times.flatMap((time) => momentsOfReading(schedule, zone, day, day * DAY + time));
   return [...new Set(moments)].sort((a, b) => a - b);
 }
 
@@ -153,6 +155,13 @@ interface Around {
 }
 
 const schedules = new LRUCache<string, Schedule>({ max: 5_000 });
+
+function scheduleOf(cron: string): Schedule {
+  const schedule = schedules.get(cron) ?? parse(cron);
+  schedules.set(cron, schedule);
+  return schedule;
+}
+
 /** What lies between two due times is the same for every moment between them. */
 const known = new LRUCache<string, Around>({ max: 5_000 });
 
@@ -160,8 +169,7 @@ function around(cron: string, zone: string, at: number): Around {
   const key = `${zone} ${cron}`;
   const found = known.get(key);
   if (found && found.last <= at && at < found.next) return found;
-  const schedule = schedules.get(cron) ?? parse(cron);
-  schedules.set(cron, schedule);
+  const schedule = scheduleOf(cron);
   const today = Math.floor((at + offsetAt(zone, at)) / DAY);
   /** Moments of two adjacent due days: where the clock goes back over midnight, the days overlap. */
   const moments = (day: number | undefined, step: 1 | -1): readonly number[] => {
@@ -188,6 +196,37 @@ export const latestDue = (cron: string, zone: string, at: number): number => aro
 export function nextDue(cron: string, zone: string, after: number): number | null {
   const { next } = around(cron, zone, after);
   return Number.isFinite(next) ? next : null;
+}
+
+/** A reading of a local clock. */
+export interface ClockReading {
+  /** Seconds since 1970-01-01 00:00 on that clock. */
+  readonly seconds: number;
+  /** Whether the clock shows it twice on this day. */
+  readonly isTwice: boolean;
+}
+
+/**
+ * The reading that a schedule was due for at a moment. After a gap it is what the clock did not show, unless it is also
+ * due for what the clock shows then.
+ *
+ * @param at a due time, Unix seconds
+ */
+export function readingDue(cron: string, zone: string, at: number): ClockReading {
+  const schedule = scheduleOf(cron);
+  const shown = at + offsetAt(zone, at);
+  const today = Math.floor(shown / DAY);
+  const readings = [today - 1, today].flatMap((day) =>
+    (schedule.isDueOn(day) ? schedule.times : [])
+      .map((time) => day * DAY + time)
+      .filter((reading) => momentsOfReading(schedule, zone, day, reading).includes(at)),
+  );
+  const [first = shown] = readings;
+  const reading = readings.includes(shown) ? shown : first;
+  const times = periodsOf(zone, Math.floor(reading / DAY)).filter(
+    ({ from, to, offset }) => reading - offset >= from && reading - offset < to,
+  );
+  return { seconds: reading, isTwice: new Set(times.map(({ offset }) => offset)).size > 1 };
 }
 
 /** Times are made up for this far back after the clock was set back, seconds: a few turns of a schedule. */

@@ -1,6 +1,6 @@
 /** Recurring tasks: when a task is created, and its fields. Schedule: `commands/schedules/tasks/recurrence.ts`. */
 import { activeCron, recurrenceOf } from '../../shared/contract/tasks/recurrence.ts';
-import { isFrequent } from '../../shared/cron.ts';
+import { isFrequent, readingDue } from '../../shared/cron.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
 import { taskRecurred } from '../../shared/events/tasks/recurrence.ts';
 import { type TaskData, taskCreated } from '../../shared/events/tasks/tasks.ts';
@@ -32,12 +32,17 @@ export function decideRecurrence(
   return [taskRecurred.draft({ ...ofTask(state), child_id: childId, due_at: dueAt, spawn_count: spawnCount })];
 }
 
-/** The title of the task for a minute: with the day, and the time if there may be several on one day. */
+/**
+ * The title of the task for a minute: with the day, the time if there may be several on one day, and the offset from UTC
+ * if the clock shows that time twice.
+ */
 export function titleFor(title: string, cron: string, dueAt: number, zone: string): string {
-  const at = new Date(dueAt * 1_000);
-  const part = (options: Intl.DateTimeFormatOptions) =>
-    new Intl.DateTimeFormat('en-US', { timeZone: zone, ...options }).format(at);
-  const time = isFrequent(cron) ? `, ${part({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })}` : '';
+  const { seconds: reading, isTwice } = readingDue(cron, zone, dueAt);
+  const part = (options: Intl.DateTimeFormatOptions, timeZone = 'UTC', at = reading) =>
+    new Intl.DateTimeFormat('en-US', { timeZone, ...options }).format(at * 1_000);
+  // An offset comes only with a date.
+  const offset = isTwice ? ` ${part({ timeZoneName: 'shortOffset' }, zone, dueAt).split(' ').at(-1)}` : '';
+  const time = isFrequent(cron) ? `, ${part({ hour: '2-digit', minute: '2-digit', hourCycle: 'h23' })}${offset}` : '';
   const suffix = ` - ${part({ month: 'short', day: '2-digit' })}${time}`;
   return frontOf(title, MAX_TITLE - suffix.length) + suffix;
 }

@@ -39,13 +39,18 @@ export const recurrenceReads = (reads: Reads) => ({
       ORDER BY t.workspace_id, t.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
     return rows;
   },
-  /** Whether a task of the project has exactly this title. */
-  async titleTaken(workspace: number, project: number, title: string): Promise<boolean> {
+  /** Whether a task of the project that was created after a time, Unix seconds, has exactly this title. */
+  async titleTaken(workspace: number, project: number, title: string, since: number): Promise<boolean> {
+    const tasks = tableOf(reads, tasksProjection, 'tasks');
     const row = await inWorkspace(reads, tasksProjection, 'task_changes', workspace)
       .select('id')
       .where('project_id', '=', project)
       .where(sql<boolean>`md5(title) = md5(${title})`)
       .where('title', '=', title)
+      .where(
+        sql<boolean>`EXISTS (SELECT FROM ${tasks} t
+          WHERE t.workspace_id = ${workspace} AND t.id = task_changes.id AND t.created_at > ${since})`,
+      )
       .limit(1)
       .executeTakeFirst();
     return row !== undefined;

@@ -9,7 +9,7 @@ import { randomUUID } from 'node:crypto';
 import type { ProjectDirectory } from '../../../queries/projects/projects.ts';
 import type { RecurrenceReads, RecurringTask } from '../../../queries/tasks/recurrence.ts';
 import { cronProblem, dueAfter, latestDue, minuteOf } from '../../../shared/cron.ts';
-import { MINUTE, seconds } from '../../../shared/time.ts';
+import { DAY, MINUTE, seconds } from '../../../shared/time.ts';
 import type { CommandContext, Commands } from '../../handler.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { takeTicket } from '../../projects/tickets.ts';
@@ -27,6 +27,8 @@ export interface Recurrence {
   readonly now: () => number;
 }
 
+/** Titles name no year, so an older task with the same title is of another year. Seconds. */
+const HALF_A_YEAR = 183 * DAY;
 /** Candidates per page. */
 const PAGE = 200;
 
@@ -67,7 +69,8 @@ async function recur(parts: Recurrence, context: CommandContext, template: Recur
   const { workspace, id, cron } = template;
   const { state } = await commands.load(taskDecider, taskStream(workspace, id));
   const { title, project_id: projectId } = state.task;
-  if (await reads.titleTaken(workspace, projectId, titleFor(title, cron, dueAt, zone))) return [];
+  const made = titleFor(title, cron, dueAt, zone);
+  if (await reads.titleTaken(workspace, projectId, made, dueAt - HALF_A_YEAR)) return [];
   const childId = await commands.counters.take('task');
   const { events } = await commands.execute(taskDecider, taskStream(workspace, id), context, (now) =>
     decideRecurrence(now, cron, dueAt, childId, seconds(parts.now())),

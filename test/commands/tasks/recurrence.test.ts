@@ -6,6 +6,7 @@ import { type TaskState, taskDecider, taskStream } from '../../../commands/tasks
 import type { FoundProject } from '../../../queries/projects/projects.ts';
 import type { RecurringTask } from '../../../queries/tasks/recurrence.ts';
 import { activeCron, recurrenceSchema } from '../../../shared/contract/tasks/recurrence.ts';
+import { nextDue } from '../../../shared/cron.ts';
 import { taskRecurred } from '../../../shared/events/tasks/recurrence.ts';
 import { type TaskData, taskCreated, taskDeleted } from '../../../shared/events/tasks/tasks.ts';
 import { type Draft, givenFor } from '../../support/kit.ts';
@@ -99,6 +100,34 @@ describe('recurring tasks: decisions', () => {
     expect(titleFor('x'.repeat(500), '0 9 * * *', NINE, 'UTC')).to.equal(`${'x'.repeat(491)} - Jan 05`);
   });
 
+  it('titles of a doubled hour say which one, and those of a gap the day that they are for', () => {
+    const titles = (cron: string, zone: string, from: string, count: number) => {
+      const found: string[] = [];
+      for (let at = Date.parse(from) / 1_000; found.length < count; ) {
+        at = nextDue(cron, zone, at) as number;
+        found.push(titleFor('X', cron, at, zone).slice('X - '.length));
+      }
+      return found;
+    };
+    expect(titles('*/30 * * * *', 'Europe/Berlin', '2026-10-24T23:00:00Z', 6)).to.deep.equal([
+      ...['Oct 25, 01:30', 'Oct 25, 02:00 GMT+2', 'Oct 25, 02:30 GMT+2'],
+      ...['Oct 25, 02:00 GMT+1', 'Oct 25, 02:30 GMT+1', 'Oct 25, 03:00'],
+    ]);
+    expect(titles('*/30 * * * *', 'Australia/Lord_Howe', '2026-04-04T14:00:00Z', 3)).to.deep.equal([
+      ...['Apr 05, 01:30 GMT+11', 'Apr 05, 01:30 GMT+10:30', 'Apr 05, 02:00'],
+    ]);
+    // On 28 March the clock goes from 23:00 to the next midnight.
+    expect(titles('30 23 * * *', 'America/Nuuk', '2026-03-28T02:00:00Z', 3)).to.deep.equal([
+      'Mar 28',
+      'Mar 29',
+      'Mar 30',
+    ]);
+    expect(titles('0,30 23 * * *', 'America/Nuuk', '2026-03-28T02:00:00Z', 2)).to.deep.equal([
+      ...['Mar 28, 23:00', 'Mar 29, 23:00'],
+    ]);
+    expect(titles('0 0 * * *', 'America/Santiago', '2026-09-05T05:00:00Z', 2)).to.deep.equal(['Sep 06', 'Sep 07']);
+  });
+
   it('a recurrence requires a valid schedule', () => {
     const problem = (recurrence: unknown) =>
       recurrenceSchema.safeParse(recurrence).error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
@@ -154,7 +183,8 @@ describe('recurring tasks: turns', () => {
       commands: world.process(),
       reads: {
         recurring: async (after, limit) => found.filter(({ id }) => id > after.id).slice(0, limit),
-        titleTaken: async (_workspace, _project, title) => states().some(({ task }) => task.title === title),
+        titleTaken: async (_workspace, _project, title, since) =>
+          states().some(({ task, created_at }) => task.title === title && created_at > since),
       },
       projects,
       zone,

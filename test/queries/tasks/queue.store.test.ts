@@ -160,8 +160,10 @@ describe('queue queries', function () {
     ]);
     expect(await recurring({ workspace: 5, id: 60 }, 1)).to.deep.equal(all.slice(1, 2));
     expect(await recurring({ workspace: 6, id: 0 }, 10)).to.deep.equal([]);
-    const taken = (workspace: number, project: number, title: string) => titleTaken(workspace, project, title);
+    const taken = (workspace: number, project: number, title: string, since = first - 1) =>
+      titleTaken(workspace, project, title, since);
     expect(await taken(5, 1, 'Water the plants')).to.equal(true);
+    expect(await taken(5, 1, 'Water the plants', first), 'of another year').to.equal(false);
     expect(await taken(5, 2, 'Water the plants')).to.equal(false);
     expect(await taken(4, 1, 'Water the plants')).to.equal(false);
     expect(await taken(5, 1, 'Water the plant')).to.equal(false);
