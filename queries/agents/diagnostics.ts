@@ -26,7 +26,6 @@ import {
   MS,
   namesHeld,
   newestOf,
-  SKEW,
   type Sql,
   totalOf,
   typesOf,
@@ -53,7 +52,7 @@ function recentFailures(reads: Reads, view: TaskView, names: readonly Held[], si
       (SELECT id, type, description, data, created_at FROM ${tableOf(reads, diagnosticsProjection, 'signals')}
        WHERE workspace_id = ${view.workspace} AND agent = ${held.name} AND kind = 'failed'
          AND (${ofTask} IS NULL OR ${taskIdSeen(reads, view, ofTask)})
-         AND created_at >= ${Math.max(since, held.since)}
+         AND position >= ${held.from} AND created_at >= ${Math.max(since, held.since)}
          ${held.until === Number.POSITIVE_INFINITY ? sql`` : sql`AND created_at < ${held.until}`}
        ORDER BY created_at DESC, id DESC LIMIT ${sql.lit(RECENT_ERRORS)})`,
   );
@@ -131,14 +130,6 @@ export async function diagnosticsOf(
   const countsOf = (of: Counted) => countsIn(workspace, names, windows, of);
   const eventsOf = (of: Counted) => eventsIn(workspace, names, windows, of, most ?? 0);
   const counts = tableOf(reads, tasksProjection, 'task_counts');
-  // An event with the first name may precede the agent in the log: times are whole seconds, from several clocks.
-  const [first] = names;
-  const firstOf = ({ rows, whose, where = sql`true` }: Counted): Sql =>
-    first
-      ? sql`UNION ALL
-        SELECT position FROM ${rows} WHERE workspace_id = ${workspace} AND ${whose} = ${first.name} AND ${where}
-          AND created_at >= ${first.since} AND created_at <= ${first.since + SKEW}`
-      : sql``;
   const reported = sql`${tableOf(reads, tokensProjection, 'reports')}
     WHERE workspace_id = ${workspace} AND agent_id = ${id} AND at >= ${since * MS}`;
   const columns: Readonly<Record<keyof Found, Sql>> = {
@@ -178,10 +169,8 @@ export async function diagnosticsOf(
         ORDER BY sum(input_tokens + output_tokens) DESC, model LIMIT ${sql.lit(MAX_GROUPS)}) m)`,
     tokens: sql`(SELECT row_to_json(m) FROM (SELECT ${SUMS} FROM usage) m)`,
     evidence_start: sql`
-      (SELECT coalesce(min(position), 0)::bigint FROM (
-        SELECT position FROM ${tableOf(reads, diagnosticsProjection, 'names')}
-        WHERE workspace_id = ${workspace} AND agent_id = ${id}
-        ${sql.join([signals('completed'), signals('failed'), activities].map(firstOf), sql` `)}) a)`,
+      (SELECT coalesce(min(position), 0)::bigint FROM ${tableOf(reads, diagnosticsProjection, 'names')}
+        WHERE workspace_id = ${workspace} AND agent_id = ${id})`,
     completed_events: eventsOf(signals('completed')),
     completed_to: newestOf(sql`completed`),
     failed_events: eventsOf(signals('failed')),

@@ -6,36 +6,36 @@ import { type RawBuilder, sql } from 'kysely';
 import { diagnosticsProjection } from '../../projections/agents/diagnostics.ts';
 import { MAX_GROUPS } from '../../shared/contract/tokens/usage.ts';
 import { HOUR } from '../../shared/time.ts';
-import { spansOf } from '../../shared/time-buckets.ts';
+import { HOUR_MS, spansOf } from '../../shared/time-buckets.ts';
 import { type Reads, tableOf } from '../reads.ts';
 
 export type Sql = RawBuilder<unknown>;
-
-/** Clocks of processes may differ by this much, seconds. */
-export const SKEW = 60;
 
 /** A name of the agent while the agent had it, Unix seconds. */
 export interface Held {
   readonly name: string;
   readonly since: number;
   readonly until: number;
+  /** Position of the event that gave it the name: events before it are of another agent of the name. */
+  readonly from: number;
 }
 
 /**
- * The names that an agent has had since a moment. An event in the second of a change may have either name.
+ * The names that an agent has had since a moment. An event in the second of a change may have either name, but none
+ * before the agent got it.
  *
  * @param since Unix seconds
  */
 export async function namesHeld(reads: Reads, workspace: number, agent: number, since: number): Promise<Held[]> {
-  const { rows } = await sql<{ name: string; since: number; next: number | null }>`
-    SELECT name, since, lead(since) OVER (ORDER BY id) AS next
+  const { rows } = await sql<{ name: string; since: number; next: number | null; position: number }>`
+    SELECT name, since, lead(since) OVER (ORDER BY id) AS next, position
     FROM ${tableOf(reads, diagnosticsProjection, 'names')}
     WHERE workspace_id = ${workspace} AND agent_id = ${agent} ORDER BY id`.execute(reads.db);
   const last = new Map<string, number>();
-  return rows.flatMap(({ name, since: from, next }) => {
+  return rows.flatMap(({ name, since: from, next, position }) => {
     const until = next === null ? Number.POSITIVE_INFINITY : next + 1;
     // A name that the agent got back within the same second must not be counted twice in it.
-    const held = { name, since: Math.max(from, last.get(name) ?? 0), until };
+    const held = { name, since: Math.max(from, last.get(name) ?? 0), until, from: position };
     last.set(name, until);
     return until > since && held.since < until ? [held] : [];
   });
@@ -68,6 +68,19 @@ const within = (column: Sql, { from, until }: { readonly from: number; readonly 
     : sql`${column} >= ${from / MS} AND ${column} < ${until / MS}`;
 
 /**
+ * A window in whole hours and the rest. An hour that begins with the second in which the agent got its name is not read
+ * as a whole: that second may have events of another agent of the name.
+ *
+ * @param from Unix ms, as is `until`
+ */
+function hoursIn({ since }: Held, from: number, until: number): ReturnType<typeof spansOf> {
+  const first = since * MS;
+  if (first < from || first % HOUR_MS !== 0 || from >= until) return spansOf(['hour'], from, until);
+  const { buckets, rests } = spansOf(['hour'], first + MS, until);
+  return { buckets, rests: [{ from: first, until: first + MS }, ...rests] };
+}
+
+/**
  * Rows `current, type, start, count` that add up to everything in the windows; `start` is the beginning of an hour,
  * `position` that of the newest event.
  */
@@ -77,7 +90,7 @@ export function countsIn(workspace: number, names: readonly Held[], windows: rea
     names.flatMap((held) => {
       const own = sql`workspace_id = ${workspace} AND ${whose} = ${held.name} AND ${where}`;
       const from = Math.max(since, held.since) * MS;
-      const { buckets, rests } = spansOf(['hour'], from, Math.min(until, held.until) * MS);
+      const { buckets, rests } = hoursIn(held, from, Math.min(until, held.until) * MS);
       return [
         ...buckets.map(
           (span) => sql`
@@ -88,7 +101,7 @@ export function countsIn(workspace: number, names: readonly Held[], windows: rea
           (span) => sql`
             SELECT ${sql.lit(current)} AS current, type, created_at - created_at % ${sql.lit(HOUR)} AS start,
               1::bigint AS count, position
-            FROM ${rows} WHERE ${own} AND ${within(sql`created_at`, span)}`,
+            FROM ${rows} WHERE ${own} AND position >= ${held.from} AND ${within(sql`created_at`, span)}`,
         ),
       ];
     }),
@@ -113,7 +126,7 @@ export function eventsIn(
         sql`
           (SELECT ${sql.lit(current)} AS current, position, type, created_at AS at FROM ${rows}
            WHERE workspace_id = ${workspace} AND ${whose} = ${held.name} AND ${where}
-             AND ${within(sql`created_at`, span)}
+             AND position >= ${held.from} AND ${within(sql`created_at`, span)}
            ORDER BY created_at, position LIMIT ${sql.lit(most + 1)})`,
       ];
     }),

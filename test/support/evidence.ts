@@ -118,7 +118,7 @@ export class EvidenceReader {
   }
 
   /** Whether an agent had a name at a time; in the second of a change, both. */
-  private had(agent: number, name: string, at: number): boolean {
+  private had(agent: number, name: string, at: number, position: number): boolean {
     const named = this.log.flatMap((event) => {
       const {
         agent_id: agentId,
@@ -132,10 +132,14 @@ export class EvidenceReader {
       if (agentId !== agent) return [];
       const now =
         event.type === 'AgentRegistered' ? given : event.type === 'AgentDetailsChanged' ? changes?.name : undefined;
-      return now === undefined ? [] : [{ name: now, since: secondOf(event) }];
+      return now === undefined ? [] : [{ name: now, since: secondOf(event), from: event.position }];
     });
     return named.some(
-      (one, n) => one.name === name && at >= one.since && at <= (named[n + 1]?.since ?? Number.POSITIVE_INFINITY),
+      (one, n) =>
+        one.name === name &&
+        position >= one.from &&
+        at >= one.since &&
+        at <= (named[n + 1]?.since ?? Number.POSITIVE_INFINITY),
     );
   }
 
@@ -160,14 +164,14 @@ export class EvidenceReader {
       return (
         activity !== undefined &&
         activity.type === (filter.type ?? activity.type) &&
-        this.had(agent, activity.actor, secondOf(event))
+        this.had(agent, activity.actor, secondOf(event), event.position)
       );
     }
     return (this.definition(event).signals?.(whole) ?? []).some(
       (signal) =>
         signal.kind === filter.kind &&
         signal.type === (filter.type ?? signal.type) &&
-        this.had(agent, signal.agent, secondOf(event)),
+        this.had(agent, signal.agent, secondOf(event), event.position),
     );
   }
 

@@ -32,7 +32,8 @@ import { tokenReport } from '../../support/tokens.ts';
 const FIRST = Date.UTC(2026, 0, 1) / 1_000;
 const LAST = FIRST + 70 * DAY;
 /** Bob becomes Robert; then another agent is Bob, as an earlier one was. */
-const REGISTERED = FIRST + 5 * DAY + 1_234;
+// At the beginning of an hour, which is counted as a whole elsewhere.
+const REGISTERED = FIRST + 5 * DAY + 2 * HOUR;
 const RENAMED = FIRST + 40 * DAY + 2_345;
 
 const { below, pick } = seeded(11);
@@ -80,8 +81,9 @@ const told = ({ kind, name, at, tokens }: Case): Told => {
   }
 };
 
+/** What happened in the second in which he got a name comes before that in the log, so another agent did it. */
 const isBobs = ({ name, at }: Case): boolean =>
-  name === 'robert' ? at >= RENAMED : name === 'bob' && at >= REGISTERED && at <= RENAMED;
+  name === 'robert' ? at > RENAMED : name === 'bob' && at > REGISTERED && at <= RENAMED;
 const within = (since: number, until = Number.POSITIVE_INFINITY) =>
   cases.filter((one) => one.at >= since && one.at < until);
 const isFailure = ({ kind }: Case) => kind === 'error' || kind === 'stalled';
