@@ -132,6 +132,13 @@ export function createLogIndex({ database, eventLog, timeoutMs, hurry }: LogInde
       const [entry] = await query('WHERE id = $1 ORDER BY number LIMIT 1', [id]);
       return entry;
     },
+    async positionOf(number) {
+      const known = async () => (await query('WHERE number = $1', [number]))[0]?.position;
+      const there = await known();
+      if (there !== undefined) return there;
+      await settled();
+      return known();
+    },
     async list(filter, limit) {
       const bounds = await boundsOf(filter);
       return query(...listing(filter, bounds, limit));

@@ -29,7 +29,7 @@ import { unavailable } from '../../shared/errors.ts';
 import type { EventStore } from '../../shared/event-store.ts';
 import { heartbeatsReceived } from '../../shared/events/agents/heartbeat.ts';
 import type { DomainEvent, EventOf } from '../../shared/events/define.ts';
-import type { LoggedEvent } from '../../shared/ports/event-log.ts';
+import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import { takingTurns } from '../../shared/waiting.ts';
 import type { Reads } from '../reads.ts';
@@ -97,10 +97,16 @@ export interface BacktestParts {
 
 type Rule = Condition & Cooldown;
 
+/** A backtest, and the position of the log that it shows. */
+export interface Backtested {
+  readonly backtest: Omit<Backtest, 'rule_id'>;
+  readonly position: Position;
+}
+
 /** Backtests of one process. They read much of the log, so one runs at a time. */
 export interface Backtests {
   /** @throws AppError 503 when too many wait for their turn */
-  run(workspace: number, rule: Rule, hours: number, evident?: boolean): Promise<Omit<Backtest, 'rule_id'>>;
+  run(workspace: number, rule: Rule, hours: number, evident?: boolean): Promise<Backtested>;
 }
 
 /** Maximum number of callers, including the one whose backtest is running. */
@@ -130,8 +136,8 @@ export async function backtest(
   rule: Rule,
   hours: number,
   evident = false,
-): Promise<Omit<Backtest, 'rule_id'>> {
-  const { reads, store, everySeconds, bounds = BACKTEST_BOUNDS } = parts;
+): Promise<Backtested> {
+  const { store, everySeconds, bounds = BACKTEST_BOUNDS } = parts;
   const deadline = parts.now() + bounds.timeMs;
   const until = seconds(parts.now());
   const isActivity = rule.entity_type === 'activity';
@@ -143,32 +149,37 @@ export async function backtest(
     { ...bounds, deadline: deadline - bounds.timeMs / 2 },
     parts.now,
   );
-  const replay = createReplay(parts, workspace, rule, start.at);
-  let late = false;
-  let to = start.position;
-  for await (const batch of store.log.readAll({ from: start.position, maxBytes: BATCH_BYTES })) {
-    for (const logged of batch) await replay.apply(logged);
-    to = batch.at(-1)?.position ?? to;
-    late = parts.now() > deadline;
-    if (late) break;
-  }
   const { least } = thresholdOf(rule);
   const since = Math.max(asked, start.isCut && isActivity ? start.at + HOUR : start.at);
   const first = Math.ceil(since / everySeconds) * everySeconds;
   const evaluations = coolsRecords(rule) ? { first, everySeconds } : undefined;
+  // The records as they are at one position, then the events up to there: none is missed in between.
+  const reads = parts.reads.response({ since: performance.now() });
   const base = await unchangedSince(reads, workspace, rule, start.position, least, evaluations);
+  const end = reads.position ?? Number.POSITIVE_INFINITY;
+  const replay = createReplay(parts, workspace, rule, start.at);
+  let late = false;
+  let to = start.position;
+  for await (const batch of store.log.readAll({ from: start.position, maxBytes: BATCH_BYTES })) {
+    for (const logged of batch.filter(({ position }) => position <= end)) {
+      await replay.apply(logged);
+      to = logged.position;
+    }
+    late = parts.now() > deadline;
+    if (late || (batch.at(-1)?.position ?? 0) >= end) break;
+  }
   const unresolved = await replay.resolve({ most: bounds.earlier, deadline });
   const last = late ? replay.reached() : until;
   const done = replayed(rule, replay.presences(base.times), { always: base.matching, first, last, everySeconds });
-  const { evaluated, triggers, until: end } = done;
-  late ||= end < last;
+  const { evaluated, triggers, until: reached } = done;
+  late ||= reached < last;
   const complete = !start.isCut && !late && unresolved === 0;
-  const numbers = { since, until: end, evaluated, triggered: triggers.length };
+  const numbers = { since, until: reached, evaluated, triggered: triggers.length };
   const isExact = !late && unresolved === 0;
-  return {
+  const found = {
     hours,
     since,
-    until: end,
+    until: reached,
     complete,
     evaluated,
     triggered: triggers.length,
@@ -176,6 +187,7 @@ export async function backtest(
     message: messageOf({ complete, isCut: start.isCut, late, unresolved, bounds }),
     ...(evident && { evidence: backtestDerivations(numbers, rule, everySeconds, isExact ? to : undefined) }),
   };
+  return { backtest: found, position: late ? to : Math.max(to, Number.isFinite(end) ? end : 0) };
 }
 
 function messageOf(of: {

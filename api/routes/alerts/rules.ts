@@ -19,6 +19,8 @@ import { invalid, orNotFound } from '../../../shared/errors.ts';
 import type { Identity } from '../../../shared/identity.ts';
 import { maskedConfig } from '../../../shared/secrets.ts';
 import { inPieces } from '../../../shared/waiting.ts';
+import { showPosition } from '../../http/consistency.ts';
+import type { RequestContext } from '../../http/context.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
 import { limitsOf, type Services } from '../../services.ts';
 
@@ -91,10 +93,13 @@ async function tryOut(
   { id, rule: given, hours }: contract.BacktestBody,
   { workspace }: Identity,
   evident: boolean,
+  context: RequestContext,
 ) {
   const stored = given ?? (id === undefined ? undefined : await findRule(services.reads, workspace, id));
   const rule = orNotFound(stored, 'Alert rule');
-  return { rule_id: id ?? null, ...(await services.backtests.run(workspace, rule, hours, evident)) };
+  const { backtest, position } = await services.backtests.run(workspace, rule, hours, evident);
+  showPosition(context, position);
+  return { rule_id: id ?? null, ...backtest };
 }
 
 const act = defineRoute({
@@ -126,7 +131,7 @@ const act = defineRoute({
       return { status: 200, body: { ...evaluation, ...evidence } };
     }
     if (body.action === 'backtest')
-      return { status: 200, body: await tryOut(services, body, identity, most !== undefined) };
+      return { status: 200, body: await tryOut(services, body, identity, most !== undefined, context) };
     return { status: 201, body: await create(services, command, body, identity, most) };
   },
 });

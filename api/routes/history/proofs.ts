@@ -1,6 +1,8 @@
 /** Proofs that the log was not altered: a Merkle tree over it (RFC 9162), and signed checkpoints (C2SP tlog-checkpoint). */
 import * as contract from '../../../shared/contract/history/proofs.ts';
 import { AppError, invalid, notFound, orNotFound, unavailable } from '../../../shared/errors.ts';
+import { showPosition } from '../../http/consistency.ts';
+import type { RequestContext } from '../../http/context.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
 
@@ -17,6 +19,10 @@ function checkRange(name: string, value: number, from: number, to: number): void
 
 const noneYet = () =>
   unavailable('No checkpoint of the log has been signed yet; the first one is signed soon after the start. Try again.');
+
+/** The tree of a size ends with the event before that number. */
+const showTree = async ({ logIndex }: Services, context: RequestContext, size: number): Promise<void> =>
+  showPosition(context, await logIndex.positionOf(size - 1));
 
 const latest = async ({ proofs }: Services) => (await proofs.checkpoint()) ?? Promise.reject(noneYet());
 
@@ -44,10 +50,11 @@ const key = defineRoute({
   query: contract.sizeQuery,
   refuses: [404],
   responses: { 200: { description: 'The verifier key', type: 'text/plain' } },
-  async handle({ query, services }) {
+  async handle({ query, services, context }) {
     if (query.size !== undefined) await checkSigned(services, query.size);
     const content = await services.proofs.key(query.size);
     if (content === undefined) throw query.size === undefined ? noneYet() : notFound('Key');
+    await showTree(services, context, query.size ?? (await latest(services)).size);
     return { text: { type: TEXT, content } };
   },
 });
@@ -65,10 +72,12 @@ const checkpoint = defineRoute({
   query: contract.sizeQuery,
   refuses: [404],
   responses: { 200: { description: 'The note, byte for byte', type: 'text/plain' } },
-  async handle({ query: { size }, services }) {
+  async handle({ query: { size }, services, context }) {
     if (size !== undefined) await checkSigned(services, size);
     const note = size === undefined ? await latest(services) : await services.proofs.checkpoint(size);
-    return { text: { type: TEXT, content: orNotFound(note, 'Checkpoint').text } };
+    const found = orNotFound(note, 'Checkpoint');
+    await showTree(services, context, found.size);
+    return { text: { type: TEXT, content: found.text } };
   },
 });
 
@@ -86,7 +95,7 @@ const inclusion = defineRoute({
   query: contract.proofQuery,
   refuses: [404],
   responses: { 200: { description: 'The path', schema: contract.proofResponse } },
-  async respond({ query: { event, size: wanted }, services }) {
+  async respond({ query: { event, size: wanted }, services, context }) {
     const { logIndex, proofs } = services;
     await logIndex.settled();
     const { number: index } = orNotFound(await logIndex.find(event), 'Event');
@@ -99,6 +108,7 @@ const inclusion = defineRoute({
     }
     checkRange('size', size, index + 1, treeSize);
     const { leaf, path } = await proofs.inclusion(index, size);
+    await showTree(services, context, size);
     return { index, size, leaf: leaf.toString('base64'), path: base64(path) };
   },
 });
@@ -115,11 +125,12 @@ const consistency = defineRoute({
   shared: 'history',
   query: contract.consistencyQuery,
   responses: { 200: { description: 'The proof; empty if both are the same', schema: contract.consistencyResponse } },
-  async respond({ query: { from, to }, services }) {
+  async respond({ query: { from, to }, services, context }) {
     const { logIndex, proofs } = services;
     await logIndex.settled();
     checkRange('to', to, 1, await proofs.size());
     checkRange('from', from, 1, to);
+    await showTree(services, context, to);
     return { path: base64(await proofs.consistency(from, to)) };
   },
 });

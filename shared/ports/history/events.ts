@@ -43,6 +43,8 @@ export interface LogIndex {
   /** Resolves when the index has every event that the log has now. @throws AppError 503 when that takes too long */
   settled(): Promise<void>;
   find(id: string): Promise<LogEntry | undefined>;
+  /** Position of the event with this number; waits for the index if it does not have the event yet. */
+  positionOf(number: number): Promise<Position | undefined>;
   /** The last event up to a position or time; undefined: that is before the first event. Waits for the index. */
   momentAt(at: { readonly position: Position } | { readonly time: number }): Promise<Moment | undefined>;
   /** Ids of the events at these positions. */

@@ -45,6 +45,24 @@ describe('/api/history: proofs', function () {
     expect((await get(`key?size=${size}`)).body).to.equal(key);
   });
 
+  it('every proof names the position of the last event of its tree', async () => {
+    const { events } = (await get('events?limit=1000')).body;
+    const { size } = openCheckpoint((await get('checkpoint')).body, key);
+    const [first] = ids;
+    for (const [path, last] of [
+      ['checkpoint', size],
+      [`checkpoint?size=${size}`, size],
+      [`key?size=${size}`, size],
+      [`proof?event=${first}&size=${size - 1}`, size - 1],
+      ['consistency?from=1&to=3', 3],
+    ] as const) {
+      const { status, headers } = await get(path);
+      expect([path, status, headers.get('x-signalbox-position')]).to.deep.equal([
+        ...[path, 200, String(events[last - 1].position)],
+      ]);
+    }
+  });
+
   it('each event is included in every tree that is large enough', async () => {
     const { size: signed } = openCheckpoint((await get('checkpoint')).body, key);
     for (const [index, id] of ids.entries()) {
