@@ -71,6 +71,12 @@ export interface StreamHub {
   close(): Promise<void>;
 }
 
+function everyInterval(ms: number, run: () => void): { cancel(): void } {
+  const timer = setInterval(run, ms);
+  timer.unref();
+  return { cancel: () => clearInterval(timer) };
+}
+
 export function createStreamHub(parts: {
   source: StreamSource;
   credentials: CredentialCheck;
@@ -79,10 +85,12 @@ export function createStreamHub(parts: {
   metrics: Registry;
   now?: () => number;
   limits?: Partial<StreamLimits>;
+  /** Calls back at an interval until it is cancelled. Default: the process's timers. */
+  every?: (ms: number, run: () => void) => { cancel(): void };
   /** See `watchCredentials`. */
   watch?: { readonly everyMs?: number; readonly uncheckedMs?: number };
 }): StreamHub {
-  const { source, log, now = Date.now } = parts;
+  const { source, log, now = Date.now, every = everyInterval } = parts;
   const limits: StreamLimits = { ...STREAM_LIMITS, ...parts.limits };
   const clients = new Set<Client>();
   const turnstile = createTurnstile(limits);
@@ -297,10 +305,9 @@ export function createStreamHub(parts: {
 
   // --- Clients --------------------------------------------------------------------------------------------------------
 
-  const heartbeat = setInterval(() => {
+  const heartbeat = every(HEARTBEAT_MS, () => {
     for (const { connection } of clients) if (connection.waiting === 0) connection.send(HEARTBEAT);
-  }, HEARTBEAT_MS);
-  heartbeat.unref();
+  });
 
   return {
     get clients() {
@@ -370,7 +377,7 @@ export function createStreamHub(parts: {
       for (const { connection } of clients) connection.end();
     },
     async close() {
-      clearInterval(heartbeat);
+      heartbeat.cancel();
       closing.abort();
       for (const { connection } of clients) connection.drop();
       await watch.close();

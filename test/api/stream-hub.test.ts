@@ -23,6 +23,39 @@ const registered = (position: number, workspace = 1) =>
 const fromNow: Record<string, string> = {};
 const fromTheStart: Record<string, string> = { 'last-event-id': '0' };
 
+describe('stream hub: heartbeats', () => {
+  const timers: { ms: number; run: () => void; isCancelled: boolean }[] = [];
+  const base = fixtureForEach(() =>
+    startHub({
+      every(ms, run) {
+        const timer = { ms, run, isCancelled: false };
+        timers.push(timer);
+        return {
+          cancel() {
+            timer.isCancelled = true;
+          },
+        };
+      },
+    }),
+  );
+
+  it('every client that has received everything gets a comment every 15 seconds, until the hub closes', async () => {
+    const { hub, url } = base;
+    const timer = timers.at(-1);
+    expect(timer?.ms).to.equal(15_000);
+    const stream = await openStream(url, fromNow);
+    await until('it is served', () => hub.clients === 1);
+    for (const count of [1, 2]) {
+      timer?.run();
+      await stream.until(() => stream.comments.length === count);
+    }
+    expect(stream.comments).to.deep.equal([': heartbeat', ': heartbeat']);
+    stream.close();
+    await hub.close();
+    expect(timer?.isCancelled).to.equal(true);
+  });
+});
+
 describe('stream hub', () => {
   const base = fixtureForEach(startHub);
   beforeEach(async () => {

@@ -194,6 +194,7 @@ export async function startHub(
     limits?: Partial<StreamLimits>;
     now?: () => number;
     watch?: { everyMs?: number; uncheckedMs?: number };
+    every?: Parameters<typeof createStreamHub>[0]['every'];
     /** Of every client. */
     past?: Past;
   } = {},
