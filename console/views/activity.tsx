@@ -3,6 +3,7 @@ import { setParams, urlOf, useAddress } from '../client/address.ts';
 import { useRead } from '../client/reads.ts';
 import { Choice, Filter, Moment, Page, Pager, Panel, Seconds, Shown, Table } from '../parts/basic.tsx';
 import { Shares } from '../parts/chart.tsx';
+import { CsvLink } from '../parts/csv.tsx';
 import { count, words } from '../parts/format.ts';
 import { recordUrl } from '../parts/record.tsx';
 import { ActivityTable } from './overview.tsx';
@@ -30,7 +31,17 @@ export function Activity() {
   const stats = useRead('GET /api/activities', { query: { stats: '1', hours: 168 } }, { kinds: ['activity.'] });
   const shares = stats.data && 'topActors' in stats.data ? stats.data : undefined;
   return (
-    <Page title="Activity" about="What happened in this workspace. New activities appear as they happen.">
+    <Page
+      title="Activity"
+      about="What happened in this workspace. New activities appear as they happen."
+      more={
+        <CsvLink
+          path="/api/export"
+          query={{ type: 'activities', since: secondsOf(values.since) }}
+          what="The newest 10,000 activities since then, of every type and actor"
+        />
+      }
+    >
       <div class="filters">
         <Choice
           label="Type"
@@ -123,7 +134,17 @@ export function Audit() {
     { kinds: ['audit.', 'activity.', 'security.'] },
   );
   return (
-    <Page title="Audit" about="Who did or tried what, and from where.">
+    <Page
+      title="Audit"
+      about="Who did or tried what, and from where."
+      more={
+        <CsvLink
+          path="/api/export"
+          query={{ type: 'audit', since: secondsOf(values.since), until: secondsOf(values.until) }}
+          what="The newest 10,000 entries of that time, of every action and actor"
+        />
+      }
+    >
       <div class="filters">
         <Filter label="Action" value={values.action ?? ''} set={set('action')} />
         <Filter label="By" value={values.actor ?? ''} set={set('actor')} />

@@ -70,6 +70,28 @@ describe('what the console says', function () {
     expect(page.faults).to.deep.equal([]);
   });
 
+  it('is also in a file for spreadsheets, where the API has one', async () => {
+    const page = await signedIn(browser, world.url, 'admin');
+    for (const [view, columns] of [
+      ['tasks', 'id,title'],
+      ['agents', 'id,name'],
+      ['activity', 'id,type'],
+      ['audit', 'id,action'],
+      ['cost', 'timestamp'],
+    ] as const) {
+      await page.goto(`${world.url}/${view}`);
+      await page.until("[...document.querySelectorAll('main a[download]')].some((a) => a.innerText === 'CSV')");
+      const file = await page.ask(`(async () => {
+        const bytes = new Uint8Array(await (await fetch(document.querySelector('main a[download]').href)).arrayBuffer());
+        return [bytes.slice(0, 3).join(), new TextDecoder().decode(bytes).split('\\n')[0]];
+      })()`);
+      const [mark, head] = file as [string, string];
+      expect(mark, view).to.equal('239,187,191');
+      expect(head.slice(0, columns.length).toLowerCase(), view).to.equal(columns);
+    }
+    expect(page.faults).to.deep.equal([]);
+  });
+
   it('is not what another client changes while a form is open', async () => {
     const page = await signedIn(browser, world.url, 'mara');
     await page.goto(`${world.url}/tasks/${task}`);

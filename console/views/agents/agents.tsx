@@ -4,6 +4,7 @@ import { useRead } from '../../client/reads.ts';
 import { useRights } from '../../client/session.ts';
 import { FormButton, write } from '../../parts/act.tsx';
 import { Choice, Filter, Page, Pager, Panel, Seconds, Shown, State, Table } from '../../parts/basic.tsx';
+import { CsvLink } from '../../parts/csv.tsx';
 import { count } from '../../parts/format.ts';
 
 export const STATES = ['online', 'busy', 'idle', 'offline', 'error'] as const;
@@ -27,23 +28,30 @@ export function Agents() {
     <Page
       title="Agents"
       more={
-        isOperator && (
-          <FormButton
-            main
-            text="New agent"
-            title="New agent"
-            submit="Create"
-            fields={[
-              { name: 'name', label: 'Name', required: true },
-              { name: 'role', label: 'Role', required: true, hint: 'Such as coder, reviewer or researcher' },
-              { name: 'soul_content', label: 'Persona', type: 'area' },
-            ]}
-            send={async (body) => {
-              const { agent } = await write('POST /api/agents', { body }, 'The agent is created.');
-              go(urlOf(`/agents/${agent.id}`));
-            }}
+        <>
+          <CsvLink
+            path="/api/export"
+            query={{ type: 'agents' }}
+            what="The newest 10,000 agents, whatever the filters"
           />
-        )
+          {isOperator && (
+            <FormButton
+              main
+              text="New agent"
+              title="New agent"
+              submit="Create"
+              fields={[
+                { name: 'name', label: 'Name', required: true },
+                { name: 'role', label: 'Role', required: true, hint: 'Such as coder, reviewer or researcher' },
+                { name: 'soul_content', label: 'Persona', type: 'area' },
+              ]}
+              send={async (body) => {
+                const { agent } = await write('POST /api/agents', { body }, 'The agent is created.');
+                go(urlOf(`/agents/${agent.id}`));
+              }}
+            />
+          )}
+        </>
       }
     >
       <div class="filters">

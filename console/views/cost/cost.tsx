@@ -1,6 +1,7 @@
 /** Cost: by day, then what changed since the day before, by agent, model and project. */
 import { urlWith, useAddress } from '../../client/address.ts';
 import { Page, Panel, Tabs } from '../../parts/basic.tsx';
+import { CsvLink } from '../../parts/csv.tsx';
 import { AgentCost } from './agent.tsx';
 import { Changes, Total, Waiting } from './changes.tsx';
 import { DayChart, dayName, useDay } from './days.tsx';
@@ -22,7 +23,10 @@ export function Cost() {
       </Page>
     );
   return (
-    <Page title="Cost">
+    <Page
+      title="Cost"
+      more={<CsvLink path="/api/tokens" query={{ action: 'export', timeframe: 'all' }} what="All reports of tokens" />}
+    >
       <Tabs
         label="By"
         now={view}

@@ -17,6 +17,7 @@ import {
   Table,
   Tabs,
 } from '../../parts/basic.tsx';
+import { CsvLink } from '../../parts/csv.tsx';
 import { count, words } from '../../parts/format.ts';
 
 export const STATES = [
@@ -61,27 +62,30 @@ export function Tasks() {
     <Page
       title="Tasks"
       more={
-        isOperator && (
-          <FormButton
-            main
-            text="New task"
-            title="New task"
-            submit="Create"
-            fields={[
-              ...FIELDS,
-              {
-                name: 'project_id',
-                label: 'Project',
-                type: 'number',
-                options: [['', 'general'], ...projects.map(({ id, name }) => [String(id), name] as const)],
-              },
-            ]}
-            send={async (body) => {
-              const { task } = await write('POST /api/tasks', { body }, 'The task is created.');
-              go(urlOf(`/tasks/${task.id}`));
-            }}
-          />
-        )
+        <>
+          <CsvLink path="/api/export" query={{ type: 'tasks' }} what="The newest 10,000 tasks, whatever the filters" />
+          {isOperator && (
+            <FormButton
+              main
+              text="New task"
+              title="New task"
+              submit="Create"
+              fields={[
+                ...FIELDS,
+                {
+                  name: 'project_id',
+                  label: 'Project',
+                  type: 'number',
+                  options: [['', 'general'], ...projects.map(({ id, name }) => [String(id), name] as const)],
+                },
+              ]}
+              send={async (body) => {
+                const { task } = await write('POST /api/tasks', { body }, 'The task is created.');
+                go(urlOf(`/tasks/${task.id}`));
+              }}
+            />
+          )}
+        </>
       }
     >
       <Tabs
