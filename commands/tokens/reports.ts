@@ -164,12 +164,12 @@ function completed(
 ): TokenReport {
   const { id, task_id: taskId, ...said } = given;
   const named = agentOfSession(given.session_id, (name) => found.agents.has(name));
-  const agentName = !found.agents.has(named) && speaksFor !== null && found.agents.has(speaksFor) ? speaksFor : named;
+  const agent = found.agents.get(named) ?? (speaksFor === null ? undefined : found.agents.get(speaksFor));
   return {
     ...said,
     id: id ?? randomUUID(),
-    agent_id: found.agents.get(agentName) ?? null,
-    agent_name: agentName,
+    agent_id: agent?.id ?? null,
+    agent_name: agent?.name ?? named,
     task_id: taskId !== null && found.tasks.has(taskId) ? taskId : null,
     ...costOf(given, found.prices, subscribedProviders),
   };

@@ -1,6 +1,7 @@
 /** Reports of used tokens: the newest, all in pages, and the lookups of commands. */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
+import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { tokenPricesProjection } from '../../projections/tokens/prices.ts';
 import { tokensProjection } from '../../projections/tokens/reports.ts';
@@ -124,6 +125,39 @@ export async function evidentTokens(
   };
 }
 
+/** An agent to which sessions belong whose ids begin with a name. */
+export interface SessionAgent {
+  readonly id: number;
+  /** As it is now. */
+  readonly name: string;
+}
+
+/**
+ * Rows `prefix, id, name` of the agents that have these names; a name that no agent has now stands for the agent that had
+ * it last, because tools keep the ids of their sessions when an agent is renamed.
+ */
+function sessionAgents(reads: Reads, workspace: number, names: readonly string[]): RawBuilder<unknown> {
+  const agents = tableOf(reads, agentsProjection, 'agents');
+  const owners = tableOf(reads, notificationsProjection, 'name_owners');
+  return sql`SELECT asked.prefix, a.id, a.name FROM unnest(${[...new Set(names)]}::text[]) asked(prefix)
+    JOIN ${agents} a ON a.workspace_id = ${workspace} AND a.id = coalesce(
+      (SELECT now.id FROM ${agents} now WHERE now.workspace_id = ${workspace} AND now.name = asked.prefix),
+      (SELECT substring(o.owner FROM '^agent:([0-9]+)$')::bigint FROM ${owners} o
+        WHERE o.workspace_id = ${workspace} AND o.name = asked.prefix))`;
+}
+
+/** The agents of `sessionAgents` by name. */
+export async function agentsOfSessions(
+  reads: Reads,
+  workspace: number,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, SessionAgent>> {
+  const { rows } = await sql<
+    SessionAgent & { readonly prefix: string }
+  >`${sessionAgents(reads, workspace, names)}`.execute(reads.db);
+  return new Map(rows.map(({ prefix, id, name }) => [prefix, { id: Number(id), name }]));
+}
+
 export interface TokenKnowledge {
   /**
    * The ledger's open page, from 1. The reports of all pages before it are visible; those of this page and later ones
@@ -132,8 +166,8 @@ export interface TokenKnowledge {
   readonly page: number;
   /** By id. */
   readonly reports: ReadonlyMap<string, KnownReport>;
-  /** Ids of agents by name. */
-  readonly agents: ReadonlyMap<string, number>;
+  /** Agents by name, also by an earlier one (`sessionAgents`). */
+  readonly agents: ReadonlyMap<string, SessionAgent>;
   /** Those of the requested tasks that exist. */
   readonly tasks: ReadonlySet<number>;
   /** The workspace's own prices. */
@@ -157,14 +191,13 @@ export const tokenDirectory = (reads: Reads) => ({
     },
   ): Promise<TokenKnowledge> {
     const own = tables(reads, tokensProjection);
-    const agents = tableOf(reads, agentsProjection, 'agents');
     const tasks = tableOf(reads, tasksProjection, 'tasks');
     const prices = tableOf(reads, tokenPricesProjection, 'prices');
     // One statement, so that the page and the reports show the same moment.
     const { rows } = await sql<{
       page: number | null;
       reports: KnownReport[] | null;
-      agents: { id: number; name: string }[] | null;
+      agents: { prefix: string; id: number; name: string }[] | null;
       tasks: number[] | null;
       prices: ModelPrice[] | null;
     }>`
@@ -172,8 +205,7 @@ export const tokenDirectory = (reads: Reads) => ({
         (SELECT json_agg(row_to_json(known)) FROM (
           SELECT ${COLUMNS} FROM ${tokensTable(reads, 'reports')} r
           WHERE r.workspace_id = ${workspace} AND r.id = ANY(${[...reportIds]}::text[])) known) AS reports,
-        (SELECT json_agg(json_build_object('id', a.id, 'name', a.name)) FROM ${agents} a
-          WHERE a.workspace_id = ${workspace} AND a.name = ANY(${[...new Set(agentNames)]}::text[])) AS agents,
+        (SELECT json_agg(row_to_json(s)) FROM (${sessionAgents(reads, workspace, agentNames)}) s) AS agents,
         (SELECT json_agg(t.id) FROM ${tasks} t
           WHERE t.workspace_id = ${workspace} AND t.id = ANY(${[...new Set(taskIds)]}::bigint[])) AS tasks,
         (SELECT json_agg(json_build_object('model', p.model, 'input', p.input, 'output', p.output,
@@ -183,7 +215,7 @@ export const tokenDirectory = (reads: Reads) => ({
     return {
       page: found?.page ?? 1,
       reports: new Map((found?.reports ?? []).map((one) => [one.id, one])),
-      agents: new Map((found?.agents ?? []).map(({ id, name }) => [name, id])),
+      agents: new Map((found?.agents ?? []).map(({ prefix, ...agent }) => [prefix, agent])),
       tasks: new Set(found?.tasks ?? []),
       prices: found?.prices ?? [],
     };

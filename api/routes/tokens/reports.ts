@@ -1,7 +1,6 @@
 /** Reports of used tokens, one by one and in batches. */
 import { agentOfSession, type NewTokenReport, namesOfSession, reportTokens } from '../../../commands/tokens/reports.ts';
-import { agentsNamed } from '../../../queries/agents/agents.ts';
-import { recordOf } from '../../../queries/tokens/reports.ts';
+import { agentsOfSessions, recordOf } from '../../../queries/tokens/reports.ts';
 import * as contract from '../../../shared/contract/tokens/reports.ts';
 import { type Call, defineRoute, type Route } from '../../http/route.ts';
 
@@ -29,11 +28,10 @@ const agentsOf = async (
   { services, identity }: Pick<Call<unknown, unknown, unknown, 'operator'>, 'services' | 'identity'>,
   reports: readonly Pick<NewTokenReport, 'session_id'>[],
 ) => {
-  const names = new Set(reports.flatMap(({ session_id }) => namesOfSession(session_id)));
-  const found = await agentsNamed(services.reads, identity.workspace, [...names]);
-  const known = new Set(found.map(({ name }) => name));
-  const owners = new Set(reports.map(({ session_id }) => agentOfSession(session_id, (name) => known.has(name))));
-  return found.filter(({ name }) => owners.has(name));
+  const names = reports.flatMap(({ session_id }) => namesOfSession(session_id));
+  const found = await agentsOfSessions(services.reads, identity.workspace, names);
+  const owners = new Set(reports.map(({ session_id }) => agentOfSession(session_id, (name) => found.has(name))));
+  return [...owners].flatMap((name) => found.get(name) ?? []);
 };
 
 const report = defineRoute({
@@ -42,7 +40,7 @@ const report = defineRoute({
   summary: 'Report used tokens',
   mcp: { tool: 'report_tokens' },
   description:
-    'The report belongs to the agent whose name `sessionId` begins with, up to a colon or its end, the longest such name; where there is none, to the agent that the caller speaks for. With `timestamp` it counts at that moment in every sum. Its cost follows from the prices at the time of the call and never changes. With an `id`, or with the same `Idempotency-Key`, a repeated report is recorded only once.',
+    'The report belongs to the agent whose name `sessionId` begins with, up to a colon or its end, the longest such name; a name that no agent has now stands for the agent that had it last. Where there is none, to the agent that the caller speaks for. With `timestamp` it counts at that moment in every sum. Its cost follows from the prices at the time of the call and never changes. With an `id`, or with the same `Idempotency-Key`, a repeated report is recorded only once.',
   access: 'operator',
   rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'none',

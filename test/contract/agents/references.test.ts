@@ -95,4 +95,20 @@ describe('References to an agent', function () {
     expect(await titles(key)).to.have.members(['under way', 'next', 'dig']);
     expect(await titles(namesake.key)).to.deep.equal([]);
   });
+
+  it('of a renamed agent: reports of its sessions are its own, until another agent has the former name', async () => {
+    const { id, key } = await made('diver');
+    bodyOf(await ask('PUT', `/api/agents/${id}`, { name: 'swimmer' }));
+    const used = { model: 'm', sessionId: 'diver:cli', inputTokens: 10, outputTokens: 1 };
+    const owner = async (as?: string) => {
+      const { agentId, agentName } = bodyOf(await ask('POST', '/api/tokens', used, as)).record;
+      return { agentId, agentName };
+    };
+    expect(await owner(key)).to.deep.equal({ agentId: id, agentName: 'swimmer' });
+    const namesake = await made('diver');
+    expect((await ask('POST', '/api/tokens', used, key)).status, 'of another agent').to.equal(403);
+    expect(await owner()).to.deep.equal({ agentId: namesake.id, agentName: 'diver' });
+    bodyOf(await ask('DELETE', `/api/agents/${namesake.id}`));
+    expect(await owner(), 'a deleted one').to.deep.equal({ agentId: null, agentName: 'diver' });
+  });
 });

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
+import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { tokenPricesProjection } from '../../../projections/tokens/prices.ts';
@@ -130,6 +131,7 @@ describe('token totals', () => {
     projectsProjection,
     tokensProjection,
     tokenPricesProjection,
+    notificationsProjection,
   ]);
   before(async () => {
     const batches: (readonly [draft: EventDraft, meta: { readonly at: number }])[] = [];
@@ -373,7 +375,8 @@ describe('token totals', () => {
     expect({ ...found, reports: [...found.reports.values()] }).to.deep.equal({
       page: 1,
       reports: [known],
-      agents: new Map([['Ada', 1]]),
+      // The agent was called ada before.
+      agents: new Map(['Ada', 'ada'].map((name) => [name, { id: 1, name: 'Ada' }])),
       tasks: new Set([1]),
       prices: [{ model: 'm', ...M_PRICE }],
     });
@@ -382,7 +385,7 @@ describe('token totals', () => {
     expect({ ...there, reports: [...there.reports.keys()] }).to.deep.equal({
       page: 2,
       reports: ['other'],
-      agents: new Map([['bob', 40]]),
+      agents: new Map([['bob', { id: 40, name: 'bob' }]]),
       tasks: new Set([3]),
       prices: [{ model: 'z', ...Z_PRICE }],
     });
