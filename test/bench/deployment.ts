@@ -1,8 +1,7 @@
 /** Combinations of stores to measure on, and the processes of each. */
 import { randomUUID } from 'node:crypto';
 import { type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
-import type { Place } from './rebuild.ts';
-import { freshBenchDatabase } from './report.ts';
+import { freshBenchDatabase, type Place } from './report.ts';
 
 /** Processes that are measured as one: requests go to the first. */
 export type Deployment = Pick<ServiceProcess, 'url' | 'startedMs' | 'cpuMs' | 'memoryMb'> & {

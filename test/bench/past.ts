@@ -36,8 +36,8 @@ import { seconds } from '../../shared/time.ts';
 import { writeHistory } from '../support/history.ts';
 import { TASK } from '../support/tasks.ts';
 import { testOrigin } from '../support/world.ts';
-import { openPlace, type Place } from './rebuild.ts';
-import { inFreshPlace, median, table, timed } from './report.ts';
+import { openPlace } from './rebuild.ts';
+import { inFreshPlace, median, type Place, table, timed } from './report.ts';
 
 /** The history covers 90 days, whatever its length. */
 const HISTORY_MS = 90 * 86_400_000;

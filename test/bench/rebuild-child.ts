@@ -1,5 +1,6 @@
 /** The process in which `rebuild.ts` measures one rebuild: `node rebuild-child.js <place and time as JSON>`. */
-import { measureRebuild, type Place } from './rebuild.ts';
+import { measureRebuild } from './rebuild.ts';
+import type { Place } from './report.ts';
 
 // Ends with the process that has started it.
 process.on('disconnect', () => process.exit(1));

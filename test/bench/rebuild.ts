@@ -25,19 +25,11 @@ import { createEventStore } from '../../shared/event-store.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { writeHistory } from '../support/history.ts';
 import { freshPrefix } from './deployment.ts';
-import { inFreshPlace, table, tableLine, timed } from './report.ts';
+import { inFreshPlace, type Place, table, tableLine, timed } from './report.ts';
 
 const log = createLogger('silent');
 /** The history covers 90 days, whatever its length. */
 const HISTORY_MS = 90 * 86_400_000;
-
-export interface Place {
-  /** PostgreSQL; unset: PGlite in `dataDir`. */
-  readonly url?: string;
-  readonly dataDir: string;
-  /** The log lies on an event store server. */
-  readonly events?: { readonly url: string; readonly prefix: string };
-}
 
 export interface RebuildMeasure {
   /** Events of the log that were read. */

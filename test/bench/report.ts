@@ -26,6 +26,15 @@ export async function timed<T>(work: () => Promise<T>): Promise<readonly [ms: nu
   return [performance.now() - begun, result];
 }
 
+/** Where the stores of a measurement are. */
+export interface Place {
+  /** PostgreSQL; unset: PGlite in `dataDir`. */
+  readonly url?: string;
+  readonly dataDir: string;
+  /** The log lies on an event store server. */
+  readonly events?: { readonly url: string; readonly prefix: string };
+}
+
 /** With an empty place, which is removed afterwards: a database on the server at `base`, or a directory for PGlite. */
 export async function inFreshPlace<T>(
   base: string | undefined,
