@@ -45,6 +45,20 @@ export const beatsAfter = (reads: Reads, row: string, position: number): Sql<boo
     WHERE w.workspace_id = ${sql.ref(`${row}.workspace_id`)} AND w.agent_id = ${sql.ref(`${row}.id`)}
       AND w.position > ${position})`;
 
+/** The last heartbeats of agents that changed nothing, as far as the log had them up to a position; Unix seconds. */
+export async function lastBeatsUpTo(
+  reads: Reads,
+  workspace: number,
+  agents: readonly number[],
+  position: number,
+): Promise<ReadonlyMap<number, number>> {
+  const { rows } = await sql<{ agent: number; at: number }>`
+    SELECT a.agent, b.last_at AS at FROM unnest(${agents}::bigint[]) a (agent), LATERAL (
+      SELECT w.last_at FROM ${windowsOf(reads)} w WHERE w.workspace_id = ${workspace} AND w.agent_id = a.agent
+        AND w.position <= ${position} ORDER BY w.window_id DESC LIMIT 1) b`.execute(reads.db);
+  return new Map(rows.map(({ agent, at }) => [agent, at]));
+}
+
 /** The last sign of life of row `row` of agents, Unix seconds. */
 export const aliveAt = (reads: Reads, row: string): Sql<number> =>
   sql`greatest(${sql.ref(`${row}.alive_at`)}, ${lastBeat(reads, row)})`;

@@ -10,7 +10,7 @@
 import { agentsProjection, agentsTable } from '../../projections/agents/agents.ts';
 import { keyText } from '../../projections/apply.ts';
 import { activitiesProjection, activitiesTable } from '../../projections/monitoring/activities.ts';
-import { type Change, type Projection, type Table, update } from '../../projections/projection.ts';
+import type { Change, Projection, Table } from '../../projections/projection.ts';
 import { cliSessionsTable, sessionsProjection } from '../../projections/sessions.ts';
 import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import {
@@ -32,6 +32,7 @@ import type { DomainEvent, EventOf } from '../../shared/events/define.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import { takingTurns } from '../../shared/waiting.ts';
+import { lastBeatsUpTo } from '../agents/leases.ts';
 import type { Reads } from '../reads.ts';
 import { columnNameOf, isLeased, unchangedSince } from './conditions.ts';
 import { backtestDerivations } from './evidence.ts';
@@ -78,6 +79,7 @@ interface Moment {
 }
 
 interface Tracked {
+  readonly id: number;
   readonly stream: string;
   /** Revision of the record's first event in the requested period; undefined: its stream has none. */
   revision: number | undefined;
@@ -157,7 +159,7 @@ export async function backtest(
   const reads = parts.reads.response({ since: performance.now() });
   const base = await unchangedSince(reads, workspace, rule, start.position, least, evaluations);
   const end = reads.position ?? Number.POSITIVE_INFINITY;
-  const replay = createReplay(parts, workspace, rule, start.at);
+  const replay = createReplay({ ...parts, reads }, workspace, rule, start.at);
   let late = false;
   let to = start.position;
   for await (const batch of store.log.readAll({ from: start.position, maxBytes: BATCH_BYTES })) {
@@ -168,7 +170,7 @@ export async function backtest(
     late = parts.now() > deadline;
     if (late || (batch.at(-1)?.position ?? 0) >= end) break;
   }
-  const unresolved = await replay.resolve({ most: bounds.earlier, deadline });
+  const unresolved = await replay.resolve({ most: bounds.earlier, deadline, position: start.position });
   const last = late ? replay.reached() : until;
   const done = replayed(rule, replay.presences(base.times), { always: base.matching, first, last, everySeconds });
   const { evaluated, triggers, until: reached } = done;
@@ -232,8 +234,10 @@ async function startOf(
 
 const timeOf = ({ meta }: LoggedEvent): number => seconds(Number(meta.at));
 
+type Summary = EventOf<typeof heartbeatsReceived>['data'];
+
 /** Tracks the records of the replayed events, as far as the condition depends on them. */
-function createReplay({ store, now }: BacktestParts, workspace: number, condition: Condition, startAt: number) {
+function createReplay({ reads, store, now }: BacktestParts, workspace: number, condition: Condition, startAt: number) {
   const { projection, table } = SOURCES[condition.entity_type];
   const field = columnNameOf(condition);
   const tracked = new Map<string, Tracked>();
@@ -242,19 +246,6 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
   const leased = isLeased(condition);
   const changesOf = (event: DomainEvent): readonly Change[] =>
     projection.project(event).filter((one) => one.table === table && one.key.workspace_id === workspace);
-
-  /** What a summary of heartbeats changes, and the streams of its agents. */
-  const beatsIn = ({ type, data }: DomainEvent): readonly { readonly stream: string; readonly change: Change }[] => {
-    if (!leased || type !== heartbeatsReceived.type) return [];
-    const { from, agents } = data as EventOf<typeof heartbeatsReceived>['data'];
-    return agents.map(([id, , , last]) => ({
-      stream: `agent-${workspace}-${id}`,
-      change: update(agentsTable, { workspace_id: workspace, id }, (row) => ({
-        ...row,
-        last_seen: Math.max(typeof row.last_seen === 'number' ? row.last_seen : 0, from + last),
-      })),
-    }));
-  };
 
   /** A row whose fields in the condition are all unknown; other fields do not matter. */
   const unknownRow = (): AnyRow =>
@@ -282,10 +273,7 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
     a === b || (a !== undefined && b !== undefined && a.value === b.value && a.live === b.live && a.at === b.at);
 
   /** The record at the start of the requested period, from earlier events of its stream; undefined: unknown. */
-  async function earlier(
-    one: Tracked,
-    budget: { left: number },
-  ): Promise<{ readonly seen: Seen | undefined } | undefined> {
+  async function earlier(one: Tracked, budget: { left: number }): Promise<{ seen: Seen | undefined } | undefined> {
     for (let step = FIRST_STEP; ; step *= 2) {
       const most = one.revision ?? Number.POSITIVE_INFINITY;
       const limit = Math.min(step, most, budget.left);
@@ -305,29 +293,40 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
     }
   }
 
+  function track(key: string, id: number, stream: string, row: AnyRow | undefined): Tracked {
+    const one = { id, stream, revision: undefined, row, moments: [{ from: startAt, seen: seenOf(row) }] };
+    tracked.set(key, one);
+    return one;
+  }
+
+  /** `last_seen` was in fact later: the agent was seen from its first heartbeat of a summary to the last one. */
+  function beat({ from, agents }: Summary): void {
+    for (const [id, , first, last] of agents) {
+      const key = keyText(table, { workspace_id: workspace, id });
+      const one = tracked.get(key) ?? track(key, id, `agent-${workspace}-${id}`, unknownRow());
+      const seenAgain = (value: unknown) => (typeof value === 'number' ? Math.max(value, from + last) : from + last);
+      const later = (seen: Moment['seen']) => seen && ({ ...seen, value: seenAgain(seen.value) } as Moment['seen']);
+      if (one.row) one.row = { ...one.row, [field]: seenAgain(one.row[field]) };
+      const at = Math.max(startAt, from + first);
+      const before = one.moments.filter((moment) => moment.from <= at);
+      const after = one.moments.slice(before.length).map((moment) => ({ ...moment, seen: later(moment.seen) }));
+      one.moments.splice(0, one.moments.length, ...before, { from: at, seen: later(before.at(-1)?.seen) }, ...after);
+    }
+  }
+
   return {
     /** The time of the last event that was applied, Unix seconds. */
     reached: () => clock,
     async apply(logged: LoggedEvent): Promise<void> {
       clock = Math.max(clock, timeOf(logged));
-      const isSummary = leased && logged.type === heartbeatsReceived.type;
-      if (logged.meta.workspace !== workspace || !(isSummary || projection.handles.has(logged.type))) return;
-      const event = await store.decode(logged);
-      const own = changesOf(event).map((change) => ({ stream: logged.stream, change }));
-      for (const { stream, change } of [...own, ...beatsIn(event)]) {
+      if (logged.meta.workspace !== workspace) return;
+      if (leased && logged.type === heartbeatsReceived.type) beat((await store.decode(logged)).data as Summary);
+      if (!projection.handles.has(logged.type)) return;
+      for (const change of changesOf(await store.decode(logged))) {
         const key = keyText(table, change.key);
-        let one = tracked.get(key);
-        if (one && !isSummary) one.revision ??= logged.revision;
-        if (!one) {
-          const row = !isSummary && (logged.revision === 0 || change.fresh) ? undefined : unknownRow();
-          one = {
-            stream,
-            revision: isSummary ? undefined : logged.revision,
-            row,
-            moments: [{ from: startAt, seen: seenOf(row) }],
-          };
-          tracked.set(key, one);
-        }
+        const row = logged.revision === 0 || change.fresh ? undefined : unknownRow();
+        const one = tracked.get(key) ?? track(key, Number(change.key.id), logged.stream, row);
+        one.revision ??= logged.revision;
         one.row = change.apply(one.row);
         const seen = seenOf(one.row);
         if (!isSame(seen, one.moments.at(-1)?.seen)) one.moments.push({ from: clock, seen });
@@ -338,12 +337,26 @@ function createReplay({ store, now }: BacktestParts, workspace: number, conditio
      *
      * @returns the number of records for which that took too long
      */
-    async resolve({ most, deadline }: { readonly most: number; readonly deadline: number }): Promise<number> {
+    async resolve({
+      most,
+      deadline,
+      position,
+    }: {
+      readonly most: number;
+      readonly deadline: number;
+      /** Of the start of the requested period. */
+      readonly position: number;
+    }): Promise<number> {
       const budget = { left: most };
       let unresolved = 0;
-      for (const one of tracked.values()) {
-        if (one.moments.every(({ seen }) => isKnown(seen))) continue;
+      const unknown = [...tracked.values()].filter(({ moments }) => !moments.every(({ seen }) => isKnown(seen)));
+      const agents = leased ? unknown.map(({ id }) => id) : [];
+      const beats = agents.length > 0 ? await lastBeatsUpTo(reads, workspace, agents, position) : undefined;
+      for (const one of unknown) {
         const known = now() < deadline ? await earlier(one, budget) : undefined;
+        const beatAt = beats?.get(one.id);
+        if (known?.seen && beatAt !== undefined)
+          known.seen = { ...known.seen, value: Math.max(Number(known.seen.value ?? 0), beatAt) };
         if (!known) unresolved++;
         one.moments.forEach(({ from, seen }, at) => {
           if (isKnown(seen)) return;

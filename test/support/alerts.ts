@@ -16,7 +16,8 @@ import {
   type Seen,
   spanOf,
 } from '../../shared/contract/alerts/conditions.ts';
-import type { DomainEvent } from '../../shared/events/define.ts';
+import { heartbeatsReceived } from '../../shared/events/agents/heartbeat.ts';
+import type { DomainEvent, EventOf } from '../../shared/events/define.ts';
 
 /** Evaluates a condition on all records of a workspace. @param now Unix seconds */
 export function evaluate(
@@ -53,7 +54,21 @@ export function triggersOf(
   { first, last, every }: { readonly first: number; readonly last: number; readonly every: number },
 ): readonly number[] {
   const tables = new MemoryTables();
+  const isLeased = condition.entity_type === 'agent' && columnNameOf(condition) === 'last_seen';
+  const summaries = events.flatMap((event) =>
+    event.type === heartbeatsReceived.type ? [(event as EventOf<typeof heartbeatsReceived>).data] : [],
+  );
+  /** Heartbeats of an agent that were only summed up, but had come by then. */
+  const beatsBy = (id: unknown, now: number) =>
+    summaries.flatMap(({ from, agents }) =>
+      agents.flatMap(([agent, , first, last]) => (agent === id && from + first <= now ? [from + last] : [])),
+    );
   const [projection, table] = RECORDS[condition.entity_type];
+  const shownOf = (row: Readonly<Record<string, unknown>>, now: number): Seen['value'] => {
+    const value = (row[columnNameOf(condition)] ?? null) as Seen['value'];
+    const beats = isLeased ? beatsBy(row.id, now) : [];
+    return beats.length === 0 ? value : Math.max(Number(value ?? 0), ...beats);
+  };
   const triggers: number[] = [];
   let next = 0;
   let lastTriggeredAt: number | null = null;
@@ -65,7 +80,7 @@ export function triggersOf(
     const rows = tables.rows(table as never) as readonly Readonly<Record<string, unknown>>[];
     const seen = rows.map(
       (row): Seen => ({
-        value: (row[columnNameOf(condition)] ?? null) as Seen['value'],
+        value: shownOf(row, now),
         live: row.status === 'offline' && condition.entity_type === 'agent' ? false : row.terminated !== true,
         at: condition.entity_type === 'activity' ? Number(row.created_at) : 0,
       }),

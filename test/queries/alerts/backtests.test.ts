@@ -9,7 +9,7 @@ import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { BACKTEST_BOUNDS, type BacktestParts, backtest, createBacktests } from '../../../queries/alerts/backtests.ts';
 import type { Condition, Cooldown } from '../../../shared/contract/alerts/conditions.ts';
 import { agentDeleted, agentDetailsChanged, agentStatusChanged } from '../../../shared/events/agents/agents.ts';
-import { agentHeartbeatReceived } from '../../../shared/events/agents/heartbeat.ts';
+import { agentHeartbeatReceived, heartbeatsReceived } from '../../../shared/events/agents/heartbeat.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
 import { sessionControlled, sessionReported } from '../../../shared/events/sessions.ts';
 import { taskStatusChanged } from '../../../shared/events/tasks/changes.ts';
@@ -28,7 +28,7 @@ const PROJECTIONS = [leasesProjection, agentsProjection, tasksProjection, sessio
 interface Step {
   readonly kind: 'agent' | 'task' | 'session';
   readonly record: number;
-  readonly what: 'make' | 'status' | 'touch' | 'rename' | 'remove';
+  readonly what: 'make' | 'status' | 'touch' | 'rename' | 'remove' | 'beat';
   readonly value: string;
   /** Seconds since the step before. */
   readonly after: number;
@@ -42,6 +42,7 @@ class History {
   readonly told: Told[] = [];
   readonly #revisions = new Map<string, number>();
   readonly #alive = new Map<string, string>();
+  readonly #madeAt = new Map<string, number>();
   clock: number;
 
   constructor(startAt: number) {
@@ -52,11 +53,20 @@ class History {
     const meta = { workspace, at: this.clock * 1_000 };
     const [event] = eventsOf([draft], meta) as [DomainEvent];
     const revision = this.#revisions.get(stream) ?? 0;
+    if (revision === 0) this.#madeAt.set(stream, this.clock);
     this.#revisions.set(stream, revision + 1);
     const position = this.events.length + 1;
     const number = position;
     this.events.push({ ...event, meta: { ...event.meta, number }, stream, revision, position });
     this.told.push([draft, { ...meta, number }]);
+  }
+
+  /** A summary now of a heartbeat `before` seconds ago, but not before the agent was there. */
+  beat(workspace: number, id: number, before: number): void {
+    const from = Math.max(this.clock - before, this.#madeAt.get(`agent-${workspace}-${id}`) ?? this.clock);
+    const [window, part] = [this.events.length + 1, 0];
+    const draft = heartbeatsReceived.draft({ window, part, from, to: from, agents: [[id, 1, 0, 0]], connections: [] });
+    this.add(workspace, `liveness-${workspace}`, draft);
   }
 
   take(workspace: number, { kind, record, what, value, after }: Step): void {
@@ -65,6 +75,10 @@ class History {
     const stream = `${kind}-${workspace}-${id}`;
     const status = this.#alive.get(stream);
     if (what === 'make' ? status !== undefined : status === undefined) return;
+    if (what === 'beat') {
+      if (kind === 'agent' && status !== 'gone') this.beat(workspace, id, value.length * 60);
+      return;
+    }
     const draft = { agent: agentDraft, task: taskDraft, session: sessionDraft }[kind](id, what, value, status ?? '');
     if (!draft) return;
     // Agents and tasks that are gone do not come back; sessions do.
@@ -136,6 +150,8 @@ const steps: fc.Arbitrary<readonly Step[]> = fc.array(
       'touch' as const,
       'rename' as const,
       'remove' as const,
+      'beat' as const,
+      'beat' as const,
     ),
     value: fc.constantFrom(...STATUSES),
     after: fc.constantFrom(0, 7, 60, 400, 1_500),
@@ -192,7 +208,7 @@ describe('queries: alert rule backtests', function () {
         direction === 'forwards'
           ? inBatches(history.events.filter(({ position }) => position > (from ?? 0)))
           : inBatches([...history.events].reverse()),
-      readStream: (stream: string, { from = 0, limit = 1e9 }: { from?: number; limit?: number } = {}) =>
+      readStream: (stream: string, { from = 1e9, limit = 1e9 }: { from?: number; limit?: number } = {}) =>
         inBatches(
           history.events
             .filter((event) => event.stream === stream && event.revision <= from)
