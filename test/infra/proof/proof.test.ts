@@ -1,7 +1,8 @@
 /** The tree, its proofs and its notes, against published vectors and a verifier that shares no code with them. */
-import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
+import { createPublicKey, generateKeyPairSync, randomUUID, verify } from 'node:crypto';
 import { expect } from 'chai';
 import fc from 'fast-check';
+import type { Pool } from 'pg';
 import { EMPTY_ROOT, GrowingRoot, leafHash, leafText, nodeHash, treeHash } from '../../../infra/proof/hashing.ts';
 import {
   keyHashOf,
@@ -13,9 +14,23 @@ import {
   verifierKeyText,
 } from '../../../infra/proof/notes.ts';
 import { completeTrees, consistencySpans, inclusionSpans, type Span } from '../../../infra/proof/paths.ts';
+import { addLeaves } from '../../../infra/proof/tree.ts';
 import { canonicalJson } from '../../../shared/canonical-json.ts';
 import { isOrigin } from '../../../shared/ports/history/proofs.ts';
+import { failureOf } from '../../support/kit.ts';
 import { canonicalText, isContinued, isIncluded, leafOf, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
+
+describe('the tree over a log', () => {
+  it('is extended only from its checkpoint: a process that was replaced is fenced', async () => {
+    const edge = { size: 0, latest: 0, open: [] };
+    const event = { id: randomUUID(), type: 'A', stream: 's', revision: 0, position: 1, data: {}, meta: { at: 5 } };
+    const move = { name: 'log_tree', generation: 1, from: 0, to: 1 };
+    const moving = (rowCount: number) =>
+      addLeaves({ query: async () => ({ rowCount }) } as unknown as Pool, edge, [event], move);
+    expect(await moving(1)).to.deep.include({ size: 1, latest: 5 });
+    expect(await failureOf(moving(0))).to.match(/^log_tree is led by another process/);
+  });
+});
 
 describe('canonical JSON', () => {
   it('matches the examples of RFC 8785', () => {
