@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { pino } from 'pino';
 import { readConfig } from '../../../../infra/config.ts';
 import { createOidc } from '../../../../infra/outgoing/auth/oidc.ts';
+import { discoveryFault } from '../../../../infra/outgoing/auth/sign-in.ts';
 import { AppError } from '../../../../shared/errors.ts';
 import { listen } from '../../../support/listen.ts';
 import {
@@ -15,6 +16,22 @@ import {
 } from '../../../support/oidc.ts';
 
 const HOME = 'http://signalbox.example/';
+
+describe('a response of the OpenID Connect provider that does not arrive', () => {
+  it('is a 503, whichever library gave up waiting and wherever its code stands', () => {
+    const issuer = 'https://id.example.com';
+    const codes = ['OAUTH_TIMEOUT', 'OAUTH_ABORT', 'ERR_JWKS_TIMEOUT'];
+    for (const code of codes) {
+      const late = Object.assign(new Error('late'), { code });
+      for (const error of [late, new Error('failed', { cause: late })]) {
+        const { status, extras } = discoveryFault(error, { issuer });
+        expect([status, extras.code], code).to.deep.equal([503, 'OIDC_UNREACHABLE']);
+      }
+    }
+    const other = Object.assign(new Error('wrong'), { code: 'OAUTH_RESPONSE_IS_NOT_CONFORM' });
+    expect(discoveryFault(other, { issuer }).extras.code).to.equal('OIDC_MISCONFIGURED');
+  });
+});
 
 describe('the OpenID Connect provider', () => {
   const undo: (() => unknown)[] = [];
