@@ -6,8 +6,10 @@ import {
   cronDecider,
   decideAdd,
   decideAskedRun,
+  decideClone,
   decideDueRun,
   dueOf,
+  MAX_JOBS,
   toggleJob,
   triggerJob,
 } from '../../../commands/admin/cron.ts';
@@ -40,6 +42,16 @@ describe('commands: scheduled jobs', () => {
     expect(
       decideDueRun(state(started, ended).state, 'a', { due_at: dueAt + 60, previous_due_at: null }, now),
     ).to.have.length(1);
+  });
+
+  it('there are at most a hundred jobs, and none more by cloning; one may be replaced', () => {
+    const many = Array.from({ length: MAX_JOBS }, (_, n) => cronJobAdded.draft({ ...added.data, name: `job-${n}` }));
+    const full = givenFor(cronDecider, ...many)();
+    const refused = /100 scheduled jobs already, which is the limit/;
+    expect(() => decideAdd(full.state, added.data)).to.throw(refused);
+    expect(() => decideClone(full.state, 'job-7')).to.throw(refused);
+    expect(decideAdd(full.state, { ...added.data, name: 'job-7' })).to.have.length(1);
+    expect(decideClone(state().state, 'a')[0]?.data).to.include({ name: 'a (copy)', schedule: '* * * * *' });
   });
 
   it('no job is due before it was created, while it is disabled, or while it is running', () => {
