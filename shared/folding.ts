@@ -3,7 +3,8 @@
 const ASCII = /^[\0-\x7f]*$/;
 
 /** The only letter whose lower case has more characters: a letter and a sign. */
-const DOTTED = { capital: '\u0130', small: 'i\u0307' };
+const DOT = '\u0307';
+const DOTTED = { capital: '\u0130', small: `i${DOT}` };
 
 const loweredCharacter = (character: string): string => {
   const one = character.toLowerCase();
@@ -43,7 +44,8 @@ function capitalsOf(character: string): string {
 export const foldedPattern = (text: string): string =>
   Array.from(folded(text), (character) => {
     if (character === DOTTED.capital) return `(?:${DOTTED.capital}|${DOTTED.small})`;
-    if (character === 'i') return '[iI](?!\u0307)';
+    if (character === 'i') return `[iI](?!${DOT})`;
+    if (character === DOT) return `(?<![iI])${DOT}`;
     const others = capitalsOf(character);
     if (others !== '') return `[${character}${others}]`;
     return /[\\.[\]{}()*+?^$|]/.test(character) ? `\\${character}` : character;
