@@ -1,6 +1,6 @@
 /** Sessions of tools and of gateways, through HTTP. */
 import { expect } from 'chai';
-import { ageText, listCliSessions, shortened } from '../../queries/sessions.ts';
+import { ageText, cliSession, listCliSessions, shortened } from '../../queries/sessions.ts';
 import {
   cliSessionsResponse,
   controlResponse,
@@ -46,6 +46,9 @@ describe('contract: sessions', function () {
     const { sessions, total } = await listed();
     expect(sessions).to.deep.equal([session]);
     expect(total).to.equal(1);
+    const found = (workspace: number) => cliSession(world.world.service.core.reads, workspace, 'first', Date.now());
+    expect((await found(1))?.session_id).to.equal('first');
+    expect(await found(4_711), 'in another workspace').to.equal(undefined);
   });
 
   it('reports its state, and the totals include its numbers', async () => {

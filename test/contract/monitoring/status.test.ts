@@ -54,9 +54,28 @@ describe('/api/status', () => {
     for (const { total, byStatus } of [after.tasks, after.agents]) {
       expect(Object.values(byStatus as Record<string, number>).reduce((sum, count) => sum + count, 0)).to.equal(total);
     }
-    const { db } = await dashboardOf(base.service.core.reads, 4_711, seconds(Date.now()));
-    expect(db.tasks, 'of another workspace').to.deep.equal({ total: 0, byStatus: {} });
-    expect(db.audit).to.deep.equal({ day: 0, week: 0, loginFailures: 0 });
+  });
+
+  it('counts no records of other workspaces', async () => {
+    await call(base, 'POST', '/api/agents', { name: 'assigned', role: 'coder', session_key: 'status-3' });
+    await call(base, 'POST', '/api/tasks', { title: 'counted', assigned_to: 'assigned' });
+    await call(base, 'POST', '/api/webhooks', { name: 'hook', url: 'https://example.org/hook', events: ['*'] });
+    const counted = async (workspace: number) => dashboardOf(base.service.core.reads, workspace, seconds(Date.now()));
+    const { sessions, db } = await counted(1);
+    const here = { sessions: sessions.total, unread: db.notifications.unread, webhooks: db.webhookCount };
+    for (const [name, count] of Object.entries(here)) expect(count, `${name} of this one`).to.be.above(0);
+    expect(await counted(4_711)).to.deep.equal({
+      sessions: { total: 0, active: 0 },
+      db: {
+        tasks: { total: 0, byStatus: {} },
+        agents: { total: 0, byStatus: {} },
+        audit: { day: 0, week: 0, loginFailures: 0 },
+        activities: { day: 0 },
+        notifications: { unread: 0 },
+        pipelines: { active: 0, recentDay: 0 },
+        webhookCount: 0,
+      },
+    });
   });
 
   it('checks the database and the machine', async () => {
