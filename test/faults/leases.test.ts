@@ -251,6 +251,8 @@ describe('heartbeats that change nothing, under faults', function () {
   });
 
   it('survive kill -9 of each process of a cluster, and crashes of its stores', async function () {
+    // Eight processes start.
+    this.timeout(300_000);
     const missing = missingStores();
     needs(missing ?? 'stores', missing === undefined, this);
     await using stores = closing(await startStores());

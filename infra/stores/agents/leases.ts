@@ -24,9 +24,10 @@ const CONNECTION_SUMMED = `l.connection_at <
 const RENEW = `WITH moved AS (UPDATE service.lease_moves SET moves = moves + 1 WHERE slot = $8)
   INSERT INTO service.leases AS l
     (workspace_id, agent_id, tenant_id, beats, first_at, last_at, connection_id, connection_at)
-  SELECT workspace, agent, tenant, beats, first, last, connection, CASE WHEN connection IS NOT NULL THEN last END
-  FROM unnest($1::int[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], $7::text[], $9::text[], $10::int[])
-    AS beat (workspace, agent, tenant, beats, first, last, connection, stream, revision)
+  SELECT workspace, agent, tenant, beats, first, last, connection, named
+  FROM unnest($1::int[], $2::bigint[], $3::int[], $4::int[], $5::bigint[], $6::bigint[], $7::text[], $9::text[],
+      $10::int[], $11::bigint[])
+    AS beat (workspace, agent, tenant, beats, first, last, connection, stream, revision, named)
   WHERE stream IS NULL OR revision = (SELECT max(e.revision) FROM log.events e WHERE e.stream = beat.stream)
   ORDER BY workspace, agent
   ON CONFLICT (workspace_id, agent_id) DO UPDATE SET
@@ -78,35 +79,37 @@ const keyOf = ({ workspace, agent }: { readonly workspace: number; readonly agen
 
 /** The heartbeats of an agent in one row of a statement. */
 interface Row {
-  readonly beat: Beat;
-  beats: number;
-  first: number;
-  last: number;
+  readonly beats: Set<Beat>;
+  readonly first: Beat;
   connection: string | null;
 }
 
-/** Whether the row of one heartbeat can count another one: both were decided on the same state of the agent's stream. */
-const isAlike = (one: Beat, other: Beat) => one.unlessMoved?.revision === other.unlessMoved?.revision;
+/** Whether a row can count a heartbeat, too: decided on the same state of the agent's stream, and with no other connection. */
+const fits = ({ first, connection }: Row, beat: Beat): boolean =>
+  first.unlessMoved?.revision === beat.unlessMoved?.revision &&
+  (connection === null || beat.connection === null || connection === beat.connection);
 
-/**
- * The heartbeats of each agent as one. A heartbeat that names a connection is the last one of its row. Those that were
- * decided on different states of a stream are left out, but for one state: they are decided again.
- */
+/** The heartbeats of each agent as one. What does not fit to its first one is left out. */
 function rowsOf(beats: readonly Beat[]): ReadonlyMap<string, Row> {
   const rows = new Map<string, Row>();
   for (const beat of beats) {
     const key = keyOf(beat);
-    let row = rows.get(key);
-    if (!row) {
-      row = { beat, beats: 0, first: beat.at, last: beat.at, connection: null };
-      rows.set(key, row);
-    } else if (!isAlike(row.beat, beat)) continue;
-    row.beats += 1;
-    row.first = Math.min(row.first, beat.at);
-    row.last = Math.max(row.last, beat.at);
-    row.connection = beat.connection ?? row.connection;
+    const row = rows.get(key);
+    if (!row) rows.set(key, { beats: new Set([beat]), first: beat, connection: beat.connection });
+    else if (fits(row, beat)) {
+      row.beats.add(beat);
+      row.connection ??= beat.connection;
+    }
   }
   return rows;
+}
+
+const timesOf = ({ beats }: Row): number[] => [...beats].map(({ at }) => at);
+
+/** When the connection of a row was named last; null: it has none. */
+function namedAt({ beats, connection }: Row): number | null {
+  if (connection === null) return null;
+  return Math.max(...[...beats].filter((beat) => beat.connection !== null).map(({ at }) => at));
 }
 
 /** `moves`: a value that changes whenever this process renews a lease in the workspace. */
@@ -142,42 +145,50 @@ export function createLeases(
     moves.set(workspace, all);
   };
 
-  const renewAll = askingTogether<Beat, (beat: Beat) => boolean>(async (beats) => {
+  /** What became of a heartbeat; undefined: it was left out, for the next statement. */
+  const renewAll = askingTogether<Beat, (beat: Beat) => boolean | undefined>(async (beats) => {
     const byKey = rowsOf(beats);
     const rows = [...byKey.values()];
     const values = [
-      rows.map(({ beat }) => beat.workspace),
-      rows.map(({ beat }) => beat.agent),
-      rows.map(({ beat }) => beat.tenant),
-      rows.map((row) => row.beats),
-      rows.map(({ first }) => first),
-      rows.map(({ last }) => last),
+      rows.map(({ first }) => first.workspace),
+      rows.map(({ first }) => first.agent),
+      rows.map(({ first }) => first.tenant),
+      rows.map((row) => row.beats.size),
+      rows.map((row) => Math.min(...timesOf(row))),
+      rows.map((row) => Math.max(...timesOf(row))),
       rows.map(({ connection }) => connection),
       slot,
-      rows.map(({ beat }) => beat.unlessMoved?.stream ?? null),
-      rows.map(({ beat }) => beat.unlessMoved?.revision ?? null),
+      rows.map(({ first }) => first.unlessMoved?.stream ?? null),
+      rows.map(({ first }) => first.unlessMoved?.revision ?? null),
+      rows.map(namedAt),
     ];
     const { rows: renewed } = await pool.query<{ workspace: number; agent: number }>({
       ...(prepared && { name: 'renew_leases' }),
       text: RENEW,
       values,
     });
-    const counted = new Map<string, Beat>();
+    const counted = new Set<string>();
     for (const place of renewed) {
       moved(place.workspace);
-      const key = keyOf(place);
-      counted.set(key, byKey.get(key)?.beat as Beat);
+      counted.add(keyOf(place));
     }
     return (beat) => {
-      const one = counted.get(keyOf(beat));
-      return one !== undefined && isAlike(one, beat);
+      const key = keyOf(beat);
+      return byKey.get(key)?.beats.has(beat) ? counted.has(key) : undefined;
     };
   });
+
+  async function renew(beat: Beat): Promise<boolean> {
+    for (;;) {
+      const outcome = (await renewAll([beat]))(beat);
+      if (outcome !== undefined) return outcome;
+    }
+  }
 
   return {
     moves: (workspace) => (workspace === 'all' ? all : (moves.get(workspace) ?? floor)),
     seesLog,
-    renew: async (beat) => (await renewAll([beat]))(beat),
+    renew,
     async revoke({ workspace, agent, tenant }, since, connection) {
       const { rows } = await pool.query<{ last_at: number }>(REVOKE, [
         workspace,

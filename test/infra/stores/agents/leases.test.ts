@@ -122,6 +122,9 @@ function behaves(open: () => Leases): void {
     expect(await beat(1, 104, 'b')).to.equal(true);
     expect(await leases.revoke(place(1), 103, 'b')).to.equal(undefined);
     expect(await connections()).to.deep.equal([['b', 104]]);
+    const both = await Promise.all([beat(2, 100, 'a'), beat(2, 101, 'b'), beat(2, 102)]);
+    expect(both, 'at once').to.deep.equal([true, false, true]);
+    expect(await connections()).to.deep.equal([['a', 100]]);
     await beat(1, 105);
     expect(await connections(), 'it was not named in this window').to.deep.equal([[null, null]]);
   });
@@ -156,12 +159,12 @@ onEveryDatabase('leases', (name, open) => {
         await append();
         expect(await beat(0)).to.equal(false);
         expect(await beat(1)).to.equal(true);
-        // Those that a statement shares.
-        expect(await Promise.all([beat(1), beat(0), beat(1), beat()])).to.deep.equal([true, false, true, false]);
-        expect(await Promise.all([beat(), beat(1)])).to.deep.equal([true, false]);
+        // At once: what one statement cannot count with another one, the next statement does.
+        expect(await Promise.all([beat(1), beat(0), beat(1), beat()])).to.deep.equal([true, false, true, true]);
+        expect(await Promise.all([beat(), beat(1)])).to.deep.equal([true, true]);
         await leases.close(workspace);
         const [window] = await leases.closed(workspace);
-        expect(window && (await leases.leasesOf(window, 0, 1))[0]?.beats).to.equal(5);
+        expect(window && (await leases.leasesOf(window, 0, 1))[0]?.beats).to.equal(7);
       } finally {
         await view.close();
       }
