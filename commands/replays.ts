@@ -90,7 +90,7 @@ export const replayables: readonly Replayable[] = [
           ? decideStatus(state, data.after.status, data.completed_at ?? seconds(event.meta.at))
           : undefined,
       ),
-      on(taskClaimed, (state, { data }) => decideClaim(state, data.agent)),
+      on(taskClaimed, (state, { data }) => decideClaim(state, data.agent, data.after.assignee_id ?? null)),
       on(taskDeleted, (state) => tasks.decideDelete(state)),
     ],
   }),

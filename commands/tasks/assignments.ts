@@ -3,7 +3,7 @@
  * is the reference: a later agent of the name gets nothing of an earlier one, and a renamed agent keeps its tasks.
  */
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
-import { taskAssigneeRenamed } from '../../shared/events/tasks/queue.ts';
+import { taskAssigneeRenamed, taskClaimed } from '../../shared/events/tasks/queue.ts';
 import { type TaskData, taskCreated } from '../../shared/events/tasks/tasks.ts';
 import { agentInLog } from '../agents/names.ts';
 import type { Look } from '../decider.ts';
@@ -13,8 +13,9 @@ type Assignee = Pick<TaskData, 'assigned_to' | 'assignee_id'>;
 /** The fields of an event that say where the task is afterwards. */
 const PLACES = ['after', 'task'] as const;
 
-/** Whether an event names the agent itself: a rename, or a task for the agent of a job or of a recurring task. */
+/** Whether an event names the agent itself: a claim, a rename, or a task for the agent of a job or of a recurring task. */
 const keeps = ({ type, data }: EventDraft): boolean =>
+  type === taskClaimed.type ||
   type === taskAssigneeRenamed.type ||
   (type === taskCreated.type && (data as EventOf<typeof taskCreated>['data']).task.assignee_id !== undefined);
 

@@ -9,7 +9,7 @@
  * everything that earlier turns have written, and only then claims. A claim is never taken back.
  */
 
-import type { InProgress, Poller, QueuedTask, TaskQueueReads } from '../../queries/tasks/queue.ts';
+import type { Poller, PollingAgent, QueuedTask, TaskQueueReads } from '../../queries/tasks/queue.ts';
 import type { PollReason } from '../../shared/contract/tasks/queue.ts';
 import { AppError, conflict } from '../../shared/errors.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -32,13 +32,14 @@ const WAITING: readonly string[] = ['assigned', 'inbox'];
 /**
  * No event when the task does not wait for this agent: deleted, assigned to another one, or in another status.
  *
- * @param agentId null: unknown
+ * @param agentId null: no agent has the name
  */
 export function decideClaim(state: TaskState, agent: string, agentId: number | null = null): EventDraft[] {
   const { id, task } = state;
   const itsOwn = () => isAssignedTo(assigneeIn(task), { name: agent, id: agentId });
   if (id === 0 || !WAITING.includes(task.status) || !(task.assigned_to === null || itsOwn())) return [];
-  return [taskClaimed.draft({ ...moved(state, { status: 'in_progress', assigned_to: agent }), agent })];
+  const assignee = { assigned_to: agent, ...(agentId !== null && { assignee_id: agentId }) };
+  return [taskClaimed.draft({ ...moved(state, { status: 'in_progress', ...assignee }), agent })];
 }
 
 /** A task that waits for any agent. */
@@ -176,8 +177,13 @@ interface Asking extends Poller {
   readonly missed: number;
 }
 
+interface Claimant {
+  readonly agent: string;
+  readonly agentId: number | null;
+}
+
 /** What one poll finds. */
-interface Found extends InProgress {
+interface Found extends PollingAgent {
   /** Ids of the tasks that wait for its agent or for any agent, in the order of the queue. */
   readonly waiting: readonly number[];
   /** Tasks that this process was claiming when it looked: they may wait no longer. */
@@ -195,21 +201,21 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
     async (polls: readonly Asking[]) => {
       const inFlight = new Set(claiming.keys());
       const wanted = polls.length + inFlight.size + FURTHER * Math.max(...polls.map(({ missed }) => missed));
-      const { inProgress, waiting } = await reads.look(polls, PAGES.find((page) => page >= wanted) ?? MOST);
-      return { inProgress: new Map(polls.map((poll, n) => [poll, inProgress[n] as InProgress])), waiting, inFlight };
+      const { agents, waiting } = await reads.look(polls, PAGES.find((page) => page >= wanted) ?? MOST);
+      return { agents: new Map(polls.map((poll, n) => [poll, agents[n] as PollingAgent])), waiting, inFlight };
     },
     { most: POLLS },
   );
 
   async function look(asking: Asking): Promise<Found> {
     const { workspace, agent } = asking;
-    const { inProgress, waiting, inFlight } = await lookTogether([asking]);
+    const { agents, waiting, inFlight } = await lookTogether([asking]);
     const its = waiting.filter((task) => task.workspace === workspace && (task.agent ?? agent) === agent);
-    return { ...(inProgress.get(asking) as InProgress), waiting: its.map(({ id }) => id), claiming: inFlight };
+    return { ...(agents.get(asking) as PollingAgent), waiting: its.map(({ id }) => id), claiming: inFlight };
   }
 
   /** Undefined: another poll got the task. */
-  async function claim(context: CommandContext, { agent, agentId = null }: Poll, id: number, lost: AbortSignal) {
+  async function claim(context: CommandContext, { agent, agentId }: Claimant, id: number, lost: AbortSignal) {
     const stream = taskStream(context.origin.workspace, id);
     let before: TaskState | undefined;
     try {
@@ -228,14 +234,17 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
     }
   }
 
-  function tryToClaim(context: CommandContext, poll: Poll, id: number, lost: AbortSignal) {
-    const claimed = claim(context, poll, id, lost).finally(() => claiming.delete(id));
+  function tryToClaim(context: CommandContext, claimant: Claimant, id: number, lost: AbortSignal) {
+    const claimed = claim(context, claimant, id, lost).finally(() => claiming.delete(id));
     claiming.set(id, claimed);
     return claimed;
   }
 
-  async function claimNext(context: CommandContext, poll: Poll, lost: AbortSignal): Promise<Polled> {
-    const { agent, maxCapacity } = poll;
+  async function claimNext(
+    context: CommandContext,
+    { agent, agentId, maxCapacity }: Poll,
+    lost: AbortSignal,
+  ): Promise<Polled> {
     const { workspace } = context.origin;
     const giveUpAt = performance.now() + patienceMs;
     /** Tasks that another process got first. */
@@ -255,7 +264,7 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
         missed.clear();
         continue;
       }
-      const claimed = await tryToClaim(context, poll, id, lost);
+      const claimed = await tryToClaim(context, { agent, agentId: agentId ?? found.id }, id, lost);
       if (claimed) return { task: recordOf(claimed, workspace), reason: 'assigned' };
       missed.add(id);
     }
@@ -278,9 +287,9 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
 }
 
 /** An agent with a limit of one task continues with that task. */
-const full = (found: InProgress, maxCapacity: number): Polled =>
+const full = (found: PollingAgent, maxCapacity: number): Polled =>
   maxCapacity === 1 ? idle(found) : { task: null, reason: 'at_capacity' };
 
 /** Nothing to claim: the agent continues with its newest task. */
-const idle = ({ newest }: InProgress): Polled =>
+const idle = ({ newest }: PollingAgent): Polled =>
   newest ? { task: newest, reason: 'continue_current' } : { task: null, reason: 'no_tasks_available' };

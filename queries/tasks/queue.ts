@@ -18,14 +18,13 @@ const URGENT_FIRST_OF_W = sql.raw('w.priority_rank, w.due_date, w.created_at, w.
 /** A value, or a column of a previously joined row. */
 type Given<T> = T | RawBuilder<unknown>;
 
-/** Condition: a task with this assignee is not assigned to an earlier agent of the name. */
-const notOfAnother = (
-  reads: Reads,
-  workspace: Given<number>,
-  agent: Given<string>,
-) => sql`(assignee_id IS NULL OR assignee_id = (
+/** Id of the agent that has this name, as a subquery. */
+const idOf = (reads: Reads, workspace: Given<number>, agent: Given<string>) => sql`(
   SELECT max(named.id) FROM ${tableOf(reads, agentsProjection, 'agents')} named
-  WHERE named.workspace_id = ${workspace} AND named.name = ${agent}))`;
+  WHERE named.workspace_id = ${workspace} AND named.name = ${agent})`;
+
+/** Condition: a task is not assigned to an earlier agent of the name. */
+const notOfAnother = (id: RawBuilder<unknown>) => sql`(assignee_id IS NULL OR assignee_id = ${id})`;
 
 /** The front of the queue among tasks with this assignee, as a subquery with the columns of the table. */
 // PostgreSQL does not infer from IS NULL that all rows have the same assigned_to. With that column first, the order is
@@ -38,8 +37,11 @@ const front = (reads: Reads, workspace: Given<number>, whose: RawBuilder<unknown
 const sharedFront = (reads: Reads, workspace: Given<number>, limit: number) =>
   front(reads, workspace, sql`IS NULL`, limit);
 
-const ownFront = (reads: Reads, workspace: Given<number>, agent: Given<string>, limit: number) =>
-  front(reads, workspace, sql`= ${agent} AND ${notOfAnother(reads, workspace, agent)}`, limit);
+const ownFront = (
+  reads: Reads,
+  { workspace, agent, id }: { workspace: Given<number>; agent: Given<string>; id: RawBuilder<unknown> },
+  limit: number,
+) => front(reads, workspace, sql`= ${agent} AND ${notOfAnother(id)}`, limit);
 
 /**
  * Tasks that wait for an agent or are unassigned, in the order of claims, as a subquery with the columns of the table.
@@ -50,7 +52,7 @@ export const waitingTasks = (
   agent: string,
   limit: number,
 ): RawBuilder<unknown> => sql`(
-  SELECT * FROM (${ownFront(reads, workspace, agent, limit)} UNION ALL ${sharedFront(reads, workspace, limit)}) fronts
+  SELECT * FROM (${ownFront(reads, { workspace, agent, id: idOf(reads, workspace, agent) }, limit)} UNION ALL ${sharedFront(reads, workspace, limit)}) fronts
   ORDER BY ${URGENT_FIRST} LIMIT ${sql.lit(limit)})`;
 
 /** A task in the response to a poll: the record without the fields from its project. */
@@ -62,8 +64,11 @@ export interface Poller {
   readonly agent: string;
 }
 
-/** What an agent works on. */
-export interface InProgress {
+/** The agent of a poll. */
+export interface PollingAgent {
+  /** Null: no agent has the name. */
+  readonly id: number | null;
+  /** Number of its tasks in progress. */
   readonly count: number;
   /** The task that was changed last; null: none is in progress. */
   readonly newest: QueuedTask | null;
@@ -79,7 +84,7 @@ export interface WaitingTask {
 /** What polls find. */
 export interface QueueView {
   /** Of each poll. */
-  readonly inProgress: readonly InProgress[];
+  readonly agents: readonly PollingAgent[];
   /**
    * The tasks that wait for one of these agents or for any agent: most urgent first, then by due date (those without
    * one last), then by age.
@@ -94,26 +99,27 @@ export interface QueueView {
  */
 export function pollsStatement(reads: Reads, polls: readonly Poller[], limit: number): RawBuilder<QueueView> {
   const asked = polls.map(({ workspace, agent }, poll) => ({ poll, workspace, agent }));
-  const [workspace, agent] = [sql.ref<number>('q.workspace'), sql.ref<string>('q.agent')];
+  const [workspace, agent, id] = [sql.ref<number>('q.workspace'), sql.ref<string>('q.agent'), sql.ref('q.id')];
   return sql`${prepared}
     WITH polls AS MATERIALIZED (
-      SELECT * FROM json_to_recordset(${JSON.stringify(asked)}::json) AS q (poll int, workspace int, agent text))
+      SELECT q.*, ${idOf(reads, workspace, agent)} AS id
+      FROM json_to_recordset(${JSON.stringify(asked)}::json) AS q (poll int, workspace int, agent text))
     SELECT
       (SELECT json_agg(json_build_object(
-          'count', coalesce(t.count, 0), 'newest', CASE WHEN t.count > 0 THEN ${QUEUED_TASK_JSON} END) ORDER BY q.poll)
+          'id', q.id, 'count', coalesce(t.count, 0), 'newest', CASE WHEN t.count > 0 THEN ${QUEUED_TASK_JSON} END) ORDER BY q.poll)
         FROM polls q LEFT JOIN LATERAL (
           SELECT *, count(*) OVER () AS count FROM ${tasksTable(reads)}
           WHERE workspace_id = q.workspace AND assigned_to = q.agent AND status = 'in_progress'
-            AND ${notOfAnother(reads, workspace, agent)}
-          ORDER BY updated_at DESC, id DESC LIMIT 1) t ON true) AS "inProgress",
+            AND ${notOfAnother(id)}
+          ORDER BY updated_at DESC, id DESC LIMIT 1) t ON true) AS agents,
       (SELECT coalesce(json_agg(
           json_build_object('workspace', w.workspace_id, 'id', w.id, 'agent', w.assigned_to)
           ORDER BY ${URGENT_FIRST_OF_W}), '[]')
         FROM (
           SELECT w.* FROM (SELECT DISTINCT workspace FROM polls) q, LATERAL ${sharedFront(reads, workspace, limit)} w
           UNION ALL
-          SELECT w.* FROM (SELECT DISTINCT workspace, agent FROM polls) q,
-            LATERAL ${ownFront(reads, workspace, agent, limit)} w) w) AS waiting`;
+          SELECT w.* FROM (SELECT DISTINCT workspace, agent, id FROM polls) q,
+            LATERAL ${ownFront(reads, { workspace, agent, id }, limit)} w) w) AS waiting`;
 }
 
 export type TaskQueueReads = ReturnType<typeof taskQueueReads>;

@@ -15,7 +15,7 @@ import { priorityRank } from '../../../shared/contract/tasks/tasks.ts';
 import { LogUnavailableError } from '../../../shared/errors.ts';
 import { taskCommented } from '../../../shared/events/tasks/comments.ts';
 import { taskClaimed } from '../../../shared/events/tasks/queue.ts';
-import { type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
+import { placeOf, type TaskData, taskCreated } from '../../../shared/events/tasks/tasks.ts';
 import type { Locks } from '../../../shared/ports/locks.ts';
 import { nextTurn } from '../../../shared/waiting.ts';
 import { type Draft, givenFor, sample } from '../../support/kit.ts';
@@ -40,6 +40,15 @@ describe('queue: decisions', () => {
         ...placed({ status: 'assigned', assigned_to: 'ada' }, { status: 'in_progress' }),
       }),
     );
+  });
+
+  it('a claim names the agent by its id, if it is registered', () => {
+    const [event] = decideClaim(given(created()).state, 'ada', 5);
+    expect(event?.data).to.deep.include({
+      after: { ...placeOf(TASK), status: 'in_progress', assigned_to: 'ada', assignee_id: 5 },
+    });
+    const earlier = given(created({ status: 'assigned', assigned_to: 'ada', assignee_id: 4 })).state;
+    expect(decideClaim(earlier, 'ada', 5), 'of an earlier agent of the name').to.deep.equal([]);
   });
 
   it('a task cannot be claimed if it is deleted, has another assignee or another status', () => {
@@ -183,10 +192,10 @@ function readsOf(world: MemoryWorld, shown: () => number = () => world.written()
         waiting.filter((t) => t.task.assigned_to === agent).slice(0, limit),
       );
       return {
-        inProgress: polls.map(({ workspace, agent }) => {
+        agents: polls.map(({ workspace, agent }) => {
           const own = all.filter(({ task }) => task.status === 'in_progress' && task.assigned_to === agent);
           const [newest] = own.sort((a, b) => b.updated_at - a.updated_at);
-          return { count: own.length, newest: newest ? recordOf(newest, workspace) : null };
+          return { id: null, count: own.length, newest: newest ? recordOf(newest, workspace) : null };
         }),
         waiting: fronts
           .sort(urgentFirst)
@@ -263,7 +272,7 @@ describe('queue: polls', () => {
     let next = 1_000;
     const endless: TaskQueueReads = {
       look: async (polls, limit) => ({
-        inProgress: polls.map(() => ({ count: 0, newest: null })),
+        agents: polls.map(() => ({ id: null, count: 0, newest: null })),
         waiting: Array.from({ length: limit }, () => ({ workspace: 1, id: next++, agent: null })),
       }),
     };

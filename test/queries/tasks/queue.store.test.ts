@@ -49,13 +49,13 @@ describe('queue queries', function () {
   });
 
   it('return what an agent works on: how many tasks, and the one that was changed last', async () => {
-    const { inProgress } = await queue().look([{ workspace: 1, agent: 'ada' }], 16);
-    expect(inProgress).to.have.length(1);
-    expect(inProgress[0]?.count).to.equal(2);
-    expect(inProgress[0]?.newest).to.deep.include({ id: 11, status: 'in_progress', assigned_to: 'ada' });
-    expect(inProgress[0]?.newest).not.to.have.any.keys('project_name', 'project_prefix', 'ticket_ref');
+    const { agents } = await queue().look([{ workspace: 1, agent: 'ada' }], 16);
+    expect(agents).to.have.length(1);
+    expect(agents[0]?.count).to.equal(2);
+    expect(agents[0]?.newest).to.deep.include({ id: 11, status: 'in_progress', assigned_to: 'ada' });
+    expect(agents[0]?.newest).not.to.have.any.keys('project_name', 'project_prefix', 'ticket_ref');
     const elsewhere = await queue().look([{ workspace: 2, agent: 'ada' }], 16);
-    expect(elsewhere.inProgress).to.deep.equal([{ count: 0, newest: null }]);
+    expect(elsewhere.agents).to.deep.equal([{ id: null, count: 0, newest: null }]);
   });
 
   it('give concurrent polls one result: by workspace and agent', async () => {
@@ -67,8 +67,8 @@ describe('queue queries', function () {
       { workspace: 1, agent: 'bob' },
       { workspace: 9, agent: 'ada' },
     ];
-    const { inProgress, waiting } = await queue().look(polls, 20);
-    expect(inProgress.map(({ count, newest }) => [count, newest?.id])).to.deep.equal([
+    const { agents, waiting } = await queue().look(polls, 20);
+    expect(agents.map(({ count, newest }) => [count, newest?.id])).to.deep.equal([
       ...[
         [0, undefined],
         [2, 11],
@@ -225,7 +225,34 @@ describe('queue queries', function () {
       );
     for (let limit = 1; limit <= 5; limit++)
       expect(await waitingFor(6, 'ada', limit)).to.deep.equal([71, 72, 73, 74, 75].slice(0, limit));
-    const { inProgress } = await queue().look([{ workspace: 6, agent: 'ada' }], 1);
-    expect([inProgress[0]?.count, inProgress[0]?.newest?.id]).to.deep.equal([5, 85]);
+    const { agents } = await queue().look([{ workspace: 6, agent: 'ada' }], 1);
+    expect([agents[0]?.count, agents[0]?.newest?.id]).to.deep.equal([5, 85]);
+  });
+
+  it('give each agent its id, and no task of an earlier agent of its name', async () => {
+    const here = { at: timeOf(60), workspace: 7 };
+    const mine = (taskId: number, assigneeId: number | undefined, status: string) =>
+      createdAs(taskId, { assigned_to: 'ada', status, ...(assigneeId !== undefined && { assignee_id: assigneeId }) });
+    for (const draft of [
+      agentRegisteredAs(31, 'ada', { status: 'idle' }),
+      mine(91, 30, 'assigned'),
+      mine(92, 31, 'assigned'),
+      mine(93, undefined, 'assigned'),
+      mine(94, 30, 'in_progress'),
+      mine(95, 31, 'in_progress'),
+    ])
+      await models.tell([draft, here]);
+    const { agents, waiting } = await queue().look(
+      [
+        { workspace: 7, agent: 'ada' },
+        { workspace: 7, agent: 'bob' },
+      ],
+      16,
+    );
+    expect(agents.map(({ id, count, newest }) => [id, count, newest?.id])).to.deep.equal([
+      [31, 1, 95],
+      [null, 0, undefined],
+    ]);
+    expect(waiting.map(({ id }) => id)).to.deep.equal([92, 93]);
   });
 });
