@@ -9,6 +9,7 @@
  * everything that earlier turns have written, and only then claims. A claim is never taken back.
  */
 
+import { LRUCache } from 'lru-cache';
 import type { Poller, PollingAgent, QueuedTask, TaskQueueReads } from '../../queries/tasks/queue.ts';
 import type { PollReason } from '../../shared/contract/tasks/queue.ts';
 import { AppError, conflict } from '../../shared/errors.ts';
@@ -136,6 +137,8 @@ const PAGES = [16, 64];
 const MOST = 256;
 /** Further candidates for each time that another process was faster. */
 const FURTHER = 16;
+/** Maximum number of agents that a process remembers. */
+const SERVED = 10_000;
 /** How long a poll keeps trying while others are faster every time, milliseconds. */
 const PATIENCE_MS = 10_000;
 
@@ -271,17 +274,24 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
     throw conflict('Other polls claimed every task first; poll again.', { code: 'BUSY' });
   }
 
+  /** Agents whose last poll got a task. */
+  const served = new LRUCache<string, true>({ max: SERVED });
+
   return {
     async poll(context, poll) {
       const { agent, maxCapacity } = poll;
       const { workspace } = context.origin;
-      if (!locks.isAlone) {
-        // Most polls find nothing to claim, and need no lock for that.
+      const key = `${workspace} ${agent}`;
+      if (!locks.isAlone && !served.has(key)) {
+        // Most polls find nothing to claim, and need no lock for that. After a task, there is likely to be another.
         const found = await look({ workspace, agent, missed: 0 });
         if (found.count >= maxCapacity) return full(found, maxCapacity);
         if (found.waiting.length === 0) return idle(found);
       }
-      return takingTurn(locks, { workspace, agent }, (lost) => claimNext(context, poll, lost));
+      const polled = await takingTurn(locks, { workspace, agent }, (lost) => claimNext(context, poll, lost));
+      if (polled.reason === 'assigned') served.set(key, true);
+      else served.delete(key);
+      return polled;
     },
   };
 }

@@ -353,6 +353,36 @@ describe('queue: polls', () => {
     expect(Math.max(...looks), 'polls of one look').to.equal(128);
   });
 
+  it('look before they take the lock, unless the last poll of the agent got a task', async () => {
+    await fill({}, {}, {});
+    const steps: string[] = [];
+    const all = readsOf(world);
+    const queue = process({
+      reads: {
+        look(polls, limit) {
+          steps.push('look');
+          return all.look(polls, limit);
+        },
+      },
+      locks: {
+        isAlone: false,
+        holding(name, work) {
+          steps.push('lock');
+          return world.locks.holding(name, work);
+        },
+      },
+    });
+    const stepsOf = async (capacity: number) => {
+      steps.length = 0;
+      const { reason } = await poll(queue, 'ada', capacity);
+      return [...steps, reason];
+    };
+    expect(await stepsOf(1)).to.deep.equal(['look', 'lock', 'look', 'assigned']);
+    expect(await stepsOf(2)).to.deep.equal(['lock', 'look', 'assigned']);
+    expect(await stepsOf(2)).to.deep.equal(['lock', 'look', 'at_capacity']);
+    expect(await stepsOf(2)).to.deep.equal(['look', 'at_capacity']);
+  });
+
   it('get what they would get one after another, each agent from its own process or all from one', async () => {
     const tasks = fc.array(
       fc.record({
