@@ -20,6 +20,8 @@ export const messagesTable = defineTable(
     from_agent: 'text',
     /** Null: to everybody. */
     to_agent: 'text?',
+    /** The agent that sent it to another one. */
+    from_agent_id: 'bigint?',
     /** The agent that has the message in its inbox. */
     to_agent_id: 'bigint?',
     content: 'text',
@@ -37,6 +39,8 @@ export const messagesTable = defineTable(
       'workspace_id, conversation, created_at, id',
       'workspace_id, from_agent, created_at, id',
       'workspace_id, to_agent, created_at, id',
+      '(workspace_id, from_agent_id, created_at, id) WHERE from_agent_id IS NOT NULL',
+      '(workspace_id, to_agent_id, created_at, id) WHERE to_agent_id IS NOT NULL',
       '(workspace_id, created_at, id) WHERE to_agent_id IS NOT NULL',
       '(workspace_id, to_agent_id, created_at, id) WHERE read_at IS NULL',
     ],
@@ -45,8 +49,21 @@ export const messagesTable = defineTable(
 
 export const messageEdgesTable = defineTable(
   'message_edges',
-  { workspace_id: 'int', from_agent: 'text', to_agent: 'text', count: 'bigint', last_message_at: 'bigint' },
-  { key: ['workspace_id', 'from_agent', 'to_agent'], indexes: ['workspace_id, to_agent'] },
+  {
+    workspace_id: 'int',
+    /** 0: a person, the service, or a name that no agent had. */
+    from_agent_id: 'bigint',
+    to_agent_id: 'bigint',
+    /** Names as they were. */
+    from_agent: 'text',
+    to_agent: 'text',
+    count: 'bigint',
+    last_message_at: 'bigint',
+  },
+  {
+    key: ['workspace_id', 'from_agent_id', 'to_agent_id', 'from_agent', 'to_agent'],
+    indexes: ['workspace_id, from_agent', 'workspace_id, to_agent', 'workspace_id, to_agent_id'],
+  },
 );
 
 export const conversationsTable = defineTable(
@@ -105,6 +122,7 @@ interface Message {
   readonly conversation_id?: number;
   readonly from: string;
   readonly to: string | null;
+  readonly from_agent_id?: number | null;
   readonly to_agent_id: number | null;
   readonly content: string;
   readonly message_type: string;
@@ -124,6 +142,7 @@ function sent(message: Message, meta: Metadata): Change[] {
       id,
       from_agent: from,
       to_agent: to,
+      from_agent_id: message.from_agent_id ?? null,
       to_agent_id: message.to_agent_id,
       content: message.content,
       message_type: message.message_type,
@@ -158,7 +177,11 @@ function sent(message: Message, meta: Metadata): Change[] {
     ),
   ];
   if (to === null || message.to_agent_id === null) return changes;
-  const edge = { workspace_id, from_agent: from, to_agent: to };
+  const edge = {
+    workspace_id,
+    ...{ from_agent_id: message.from_agent_id ?? 0, to_agent_id: message.to_agent_id },
+    ...{ from_agent: from, to_agent: to },
+  };
   return [
     ...changes,
     change(messageEdgesTable, edge, (row) => ({

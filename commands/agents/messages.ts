@@ -31,6 +31,7 @@ export async function sendMessage(
   refuseInjection('The message', content);
   const toAgentId = await agentIdOf(to);
   if (toAgentId === undefined) throw notFound('Agent');
+  const fromAgentId = (await agentIdOf(from)) ?? null;
   const messageId = await commands.counters.take('message');
   const { count, types } = findSecrets(content);
   const { events } = await commands.record(`agent_messages-${context.origin.workspace}-${toAgentId}`, context, [
@@ -38,6 +39,7 @@ export async function sendMessage(
       message_id: messageId,
       from,
       to,
+      from_agent_id: fromAgentId,
       to_agent_id: toAgentId,
       content,
       message_type,

@@ -3,6 +3,7 @@
  * nothing changes between two of them, so this is read in one statement and cached until a change.
  */
 import { sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
 import { chatProjection } from '../../projections/chat.ts';
 import { activitiesProjection } from '../../projections/monitoring/activities.ts';
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
@@ -17,7 +18,7 @@ import { type Reads, tableOf } from '../reads.ts';
 import { tasksOf, workItemOf } from '../tasks/assignments.ts';
 import { TASK_MODELS } from '../tasks/tasks.ts';
 import { activitySeen } from '../tasks/visibility.ts';
-import { MESSAGE_JSON } from './messages.ts';
+import { messageJson } from './messages.ts';
 
 type Item = Readonly<Record<string, unknown>>;
 
@@ -77,7 +78,7 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
       ) x
     ) u,
     LATERAL (
-      SELECT json_agg(${MESSAGE_JSON} ORDER BY m.created_at, m.id) AS messages
+      SELECT json_agg(${messageJson(reads)} ORDER BY m.created_at, m.id) AS messages
       FROM (
         SELECT * FROM ${tableOf(reads, chatProjection, 'messages')}
         WHERE workspace_id = a.workspace_id AND to_agent_id = a.id AND read_at IS NULL
@@ -114,7 +115,8 @@ export function createInboxes(parts: {
   readonly now: () => number;
 }) {
   const { reads, freshness } = parts;
-  const kept = createKept<{ readonly inbox: Inbox; readonly stamp: string }>({
+  /** `names`: the names of agents, which messages show. They change with every agent, so only messages wait for them. */
+  const kept = createKept<{ readonly inbox: Inbox; readonly stamp: string; readonly names: string }>({
     characters: KEPT_CHARACTERS,
     size: ({ inbox }) => JSON.stringify(inbox).length + 200,
   });
@@ -127,9 +129,12 @@ export function createInboxes(parts: {
       const { value: stamp } = await freshness.stamp(INBOX_MODELS, view.workspace, { since });
       const now = seconds(parts.now());
       const earlier = own.get(name);
-      if (earlier?.stamp === stamp && now < earlier.inbox.until) return earlier.inbox;
+      const isKept = earlier?.stamp === stamp && now < earlier.inbox.until;
+      if (isKept && earlier.inbox.messages.length === 0) return earlier.inbox;
+      const { value: names } = await freshness.stamp([agentsProjection.name], view.workspace, { since });
+      if (isKept && earlier.names === names) return earlier.inbox;
       const inbox = await inboxOf(reads, view, agent, now);
-      own.set(name, { inbox, stamp });
+      own.set(name, { inbox, stamp, names });
       return inbox;
     },
   };

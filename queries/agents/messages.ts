@@ -1,14 +1,33 @@
 /** Messages between agents: the feed, and the graph of senders and recipients. */
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
 import { chatProjection } from '../../projections/chat.ts';
 import { type AgentMessageRecord, type CommsQuery, MAX_GRAPH } from '../../shared/contract/agents/messages.ts';
 import type { TaskView } from '../../shared/identity.ts';
-import { inWorkspace, type Reads, upToSize } from '../reads.ts';
+import { inWorkspace, type Reads, tableOf, upToSize } from '../reads.ts';
 import { messageSeen } from '../tasks/visibility.ts';
+import { findAgent } from './agents.ts';
+
+const agentsOf = (reads: Reads) => tableOf(reads, agentsProjection, 'agents');
+
+/**
+ * The name of a sender or recipient: that of its agent now, else as it was. A deleted agent whose name another one has
+ * now gets its id as a suffix.
+ *
+ * @param row alias of a row with both
+ */
+function nameNow(reads: Reads, row: string, side: Side): RawBuilder<string> {
+  const [name, id] = [sql.ref(`${row}.${side}`), sql.ref(`${row}.${side}_id`)];
+  const there = sql`FROM ${agentsOf(reads)} g WHERE g.workspace_id = ${sql.ref(`${row}.workspace_id`)}`;
+  return sql`CASE WHEN coalesce(${id}, 0) = 0 THEN ${name} ELSE coalesce(
+    (SELECT g.name ${there} AND g.id = ${id}),
+    (SELECT ${name} || ' (#' || ${id} || ')' ${there} AND g.name = ${name}), ${name}) END`;
+}
 
 /** A message as JSON, from row `m`. */
-export const MESSAGE_JSON = sql<AgentMessageRecord>`json_build_object(
-  'id', m.id, 'from_agent', m.from_agent, 'to_agent', m.to_agent, 'content', m.content, 'type', m.message_type,
+export const messageJson = (reads: Reads) => sql<AgentMessageRecord>`json_build_object(
+  'id', m.id, 'from_agent', ${nameNow(reads, 'm', 'from_agent')}, 'to_agent', ${nameNow(reads, 'm', 'to_agent')},
+  'content', m.content, 'type', m.message_type,
   'created_at', m.created_at, 'message_type', m.message_type, 'conversation_id', m.conversation,
   'metadata', NULL, 'read_at', m.read_at, 'workspace_id', m.workspace_id)`;
 
@@ -20,8 +39,31 @@ const isAgent = (column: 'from_agent' | 'to_agent') =>
   sql<boolean>`lower(${sql.ref(column)} COLLATE "C") <> ALL(${NO_AGENTS})`;
 const amongAgents = sql<boolean>`${isAgent('from_agent')} AND ${isAgent('to_agent')}`;
 
+type Side = 'from_agent' | 'to_agent';
+
+/** The agent that a filter names. */
+interface Filtered {
+  readonly name: string;
+  /** Undefined: no agent has this name now. */
+  readonly id: number | undefined;
+}
+
+/**
+ * Rows whose sender or recipient an agent is, as conditions that each have an index. By its id, so that it keeps its
+ * messages under a new name; a name without an agent means those that had it.
+ */
+function rowsOf(reads: Reads, table: 'messages' | 'message_edges', side: Side, { name, id }: Filtered) {
+  const [named, numbered] = [sql.ref(`${table}.${side}`), sql.ref(`${table}.${side}_id`)];
+  if (id !== undefined)
+    return [sql<boolean>`${numbered} = ${id}`, sql<boolean>`(${named} = ${name} AND coalesce(${numbered}, 0) = 0)`];
+  return [
+    sql<boolean>`(${named} = ${name} AND NOT EXISTS (SELECT FROM ${agentsOf(reads)} g
+      WHERE g.workspace_id = ${sql.ref(`${table}.workspace_id`)} AND g.id = ${numbered}))`,
+  ];
+}
+
 /** The latest messages that match: rows of `messages`. */
-function pageOf(reads: Reads, view: TaskView, { agent, since, limit, offset }: CommsQuery) {
+function pageOf(reads: Reads, view: TaskView, agent: Filtered | undefined, { since, limit, offset }: CommsQuery) {
   let all = inWorkspace(reads, chatProjection, 'messages', view.workspace)
     .selectAll()
     .where('to_agent_id', 'is not', null)
@@ -31,35 +73,39 @@ function pageOf(reads: Reads, view: TaskView, { agent, since, limit, offset }: C
     query.orderBy('created_at', 'desc').orderBy('id', 'desc').limit(count);
   if (agent === undefined) return latest(all, limit).offset(offset);
   // The newest messages as sender and as recipient, each found by its own index.
-  const of = (column: 'from_agent' | 'to_agent') => latest(all.where(column, '=', agent), limit + offset);
-  return sql`(${of('from_agent')}) UNION (${of('to_agent')}) ORDER BY created_at DESC, id DESC LIMIT ${limit} OFFSET ${offset}`;
+  const parts = (['from_agent', 'to_agent'] as const)
+    .flatMap((side) => rowsOf(reads, 'messages', side, agent))
+    .map((own) => sql`(${latest(all.where(own), limit + offset)})`);
+  return sql`${sql.join(parts, sql` UNION `)} ORDER BY created_at DESC, id DESC LIMIT ${limit} OFFSET ${offset}`;
 }
 
 /** Matching edges; counted from the messages only with a time filter, or if the caller may not see all messages. */
-function edgesOf(reads: Reads, view: TaskView, { agent, since = 0 }: CommsQuery) {
+function edgesOf(reads: Reads, view: TaskView, agent: Filtered | undefined, { since = 0 }: CommsQuery) {
   const { workspace } = view;
-  const touching = sql<boolean>`(from_agent = ${agent ?? ''} OR to_agent = ${agent ?? ''})`;
-  if (since === 0 && view.agent === null) {
-    const kept = inWorkspace(reads, chatProjection, 'message_edges', workspace).select([
-      'from_agent',
-      'to_agent',
-      'count',
-      'last_message_at',
-    ]);
-    return agent === undefined ? kept : kept.where(touching);
-  }
-  const counted = inWorkspace(reads, chatProjection, 'messages', workspace)
+  const touching = (table: 'messages' | 'message_edges') =>
+    agent === undefined
+      ? sql<boolean>`true`
+      : sql<boolean>`(${sql.join(
+          (['from_agent', 'to_agent'] as const).flatMap((side) => rowsOf(reads, table, side, agent)),
+          sql` OR `,
+        )})`;
+  if (since === 0 && view.agent === null)
+    return inWorkspace(reads, chatProjection, 'message_edges', workspace).selectAll().where(touching('message_edges'));
+  return inWorkspace(reads, chatProjection, 'messages', workspace)
     .where('to_agent_id', 'is not', null)
     .where('created_at', '>', since)
     .where(messageSeen(view, 'messages'))
+    .where(touching('messages'))
     .select(({ fn }) => [
+      'workspace_id',
       'from_agent',
       'to_agent',
+      'from_agent_id',
+      'to_agent_id',
       fn.countAll<number>().as('count'),
       fn.max('created_at').as('last_message_at'),
     ])
-    .groupBy(['from_agent', 'to_agent']);
-  return agent === undefined ? counted : counted.where(touching);
+    .groupBy(['workspace_id', 'from_agent', 'to_agent', 'from_agent_id', 'to_agent_id']);
 }
 
 interface Edge {
@@ -72,25 +118,31 @@ interface Edge {
 /** The feed of messages with its graph, in one statement, so that both show the same moment. */
 export async function listComms(reads: Reads, view: TaskView, query: CommsQuery) {
   const { workspace } = view;
-  const all = inWorkspace(reads, chatProjection, 'message_edges', workspace).where(amongAgents);
+  const { agent } = query;
+  const filtered =
+    agent === undefined ? undefined : { name: agent, id: (await findAgent(reads, workspace, { name: agent }))?.id };
   /** Messages by agent, either as sender or as recipient. */
-  const countsBy = (column: 'from_agent' | 'to_agent') =>
-    all.select(({ fn }) => [`${column} as agent`, fn.sum<number>('count').as('count')]).groupBy(column);
+  const countsBy = (side: Side) => sql`
+    SELECT ${nameNow(reads, 'e', side)} AS agent, sum(e.count)::bigint AS count
+    FROM ${tableOf(reads, chatProjection, 'message_edges')} e WHERE e.workspace_id = ${workspace} AND ${amongAgents} GROUP BY 1`;
   const { rows } = await sql<{
     messages: AgentMessageRecord[] | null;
     total: number;
     edges: Edge[] | null;
     stats: { readonly agent: string; readonly sent: number; readonly received: number }[] | null;
   }>`
-    WITH page AS (${upToSize(sql`${pageOf(reads, view, query)}`, sql`created_at DESC, id DESC`)}),
-    edges AS (${edgesOf(reads, view, query)}),
+    WITH page AS (${upToSize(sql`${pageOf(reads, view, filtered, query)}`, sql`created_at DESC, id DESC`)}),
+    edges AS (
+      SELECT ${nameNow(reads, 'e', 'from_agent')} AS from_agent, ${nameNow(reads, 'e', 'to_agent')} AS to_agent,
+        sum(e.count)::bigint AS count, max(e.last_message_at) AS last_message_at
+      FROM (${edgesOf(reads, view, filtered, query)}) e GROUP BY 1, 2),
     busiest AS (
       SELECT * FROM edges WHERE ${amongAgents} ORDER BY count DESC, from_agent, to_agent LIMIT ${MAX_GRAPH}),
     stats AS (
       SELECT agent, coalesce(s.count, 0) AS sent, coalesce(r.count, 0) AS received
       FROM (${countsBy('from_agent')}) s FULL JOIN (${countsBy('to_agent')}) r USING (agent)
       ORDER BY coalesce(s.count, 0) + coalesce(r.count, 0) DESC, agent LIMIT ${MAX_GRAPH})
-    SELECT (SELECT json_agg(${MESSAGE_JSON} ORDER BY m.created_at, m.id) FROM page m) AS messages,
+    SELECT (SELECT json_agg(${messageJson(reads)} ORDER BY m.created_at, m.id) FROM page m) AS messages,
       (SELECT coalesce(sum(count), 0)::bigint FROM edges) AS total,
       (SELECT json_agg(json_build_object('from_agent', from_agent, 'to_agent', to_agent, 'message_count', count,
         'last_message_at', last_message_at) ORDER BY count DESC, from_agent, to_agent) FROM busiest) AS edges,

@@ -11,6 +11,7 @@ const sent = (messageId: number, from: string, to: string) =>
     message_id: messageId,
     from,
     to,
+    from_agent_id: from === 'ada' ? 1 : null,
     to_agent_id: to.length,
     content: `from ${from}`,
     message_type: 'text',
@@ -32,6 +33,7 @@ describe('projection chat', () => {
       conversation: 'a2a:ada:eve',
       from_agent: 'eve',
       to_agent: 'ada',
+      from_agent_id: null,
       to_agent_id: 3,
       content: 'from eve',
       message_type: 'text',
@@ -65,10 +67,18 @@ describe('projection chat', () => {
   });
 
   it('counts messages per direction, with the time of the last one', () => {
-    const edge = { workspace_id: 1 };
+    const edge = { workspace_id: 1, from_agent_id: 1, to_agent_id: 3 };
     expect(told().message_edges).to.have.deep.members([
       { ...edge, from_agent: 'ada', to_agent: 'eve', count: 2, last_message_at: time(3), position: 3 },
-      { ...edge, from_agent: 'eve', to_agent: 'ada', count: 1, last_message_at: time(2), position: 2 },
+      {
+        ...edge,
+        from_agent_id: 0,
+        from_agent: 'eve',
+        to_agent: 'ada',
+        count: 1,
+        last_message_at: time(2),
+        position: 2,
+      },
       { ...edge, from_agent: 'ada', to_agent: 'ada', count: 1, last_message_at: time(4), position: 4 },
     ]);
   });
@@ -150,7 +160,10 @@ describe('projection chat', () => {
   it('counts a message in the agent graph only if it is in an inbox', () => {
     const events = eventsOf([said(1, 'ada'), said(2, 'ada', { to_agent_id: 3 })]);
     expect(rowsAfter(chatProjection, events).message_edges).to.deep.equal([
-      { workspace_id: 1, from_agent: 'admin', to_agent: 'ada', count: 1, last_message_at: time(2), position: 2 },
+      {
+        ...{ workspace_id: 1, from_agent_id: 0, to_agent_id: 3, from_agent: 'admin', to_agent: 'ada' },
+        ...{ count: 1, last_message_at: time(2), position: 2 },
+      },
     ]);
   });
 

@@ -231,6 +231,7 @@ export async function writeHistory(store: EventStore, options: HistoryOptions): 
         const to = pick(agents);
         return append(`agent_messages-${to.workspace}-${to.id}`, to.workspace, self(from), [
           agentMessageSent.draft({
+            from_agent_id: null,
             message_id: ++ids,
             from: from.name,
             to: to.name,

@@ -47,7 +47,7 @@ const comms = defineCachedRoute({
   rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: commsQuery,
   responses: { 200: { description: 'The latest messages, oldest first', schema: commsResponse } },
-  cache: { models: ['chat'], caller: TASK_VIEW },
+  cache: { models: ['chat', 'agents'], caller: TASK_VIEW },
   respond: ({ query, identity, services }) => listComms(services.reads, taskViewOf(identity), query),
 });
 

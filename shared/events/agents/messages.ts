@@ -12,6 +12,8 @@ export const agentMessageSent = defineEvent({
     message_id: z.int().positive(),
     from: z.string(),
     to: z.string(),
+    /** The sender, if an agent had its name; null: a person, or a name that no agent had. */
+    from_agent_id: z.int().positive().nullable(),
     to_agent_id: z.int().positive(),
     content: z.string(),
     message_type: z.string(),

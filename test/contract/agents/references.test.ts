@@ -111,4 +111,46 @@ describe('References to an agent', function () {
     bodyOf(await ask('DELETE', `/api/agents/${namesake.id}`));
     expect(await owner(), 'a deleted one').to.deep.equal({ agentId: null, agentName: 'diver' });
   });
+
+  it('of a renamed agent: its messages show the new name, and a later agent of the former name has none of them', async () => {
+    const { id } = await made('fox');
+    const hen = await made('hen');
+    const say = async (from: string, to: string, content: string) =>
+      bodyOf(await ask('POST', '/api/agents/message', { from, to, content }));
+    await say('fox', 'hen', 'one');
+    await say('hen', 'fox', 'two');
+    bodyOf(await ask('PUT', `/api/agents/${id}`, { name: 'wolf' }));
+    await made('fox');
+    await say('fox', 'hen', 'of another one');
+    const comms = async (agent: string) => {
+      const { messages, graph, total } = bodyOf(await ask('GET', `/api/agents/comms?agent=${agent}`));
+      const texts = messages.map(
+        (one: { from_agent: string; to_agent: string; content: string }) =>
+          `${one.from_agent} to ${one.to_agent}: ${one.content}`,
+      );
+      const edges = graph.edges.map(
+        (one: { from_agent: string; to_agent: string; message_count: number }) =>
+          `${one.from_agent} to ${one.to_agent}: ${one.message_count}`,
+      );
+      return { texts, edges: edges.sort(), total };
+    };
+    const both = {
+      texts: ['wolf to hen: one', 'hen to wolf: two'],
+      edges: ['hen to wolf: 1', 'wolf to hen: 1'],
+      total: 2,
+    };
+    expect(await comms('wolf')).to.deep.equal(both);
+    expect(await comms('fox')).to.deep.equal({
+      ...{ texts: ['fox to hen: of another one'], edges: ['fox to hen: 1'], total: 1 },
+    });
+    const beat = bodyOf(await ask('GET', `/api/agents/${hen.id}/heartbeat`));
+    expect(JSON.stringify(beat)).to.include('"from_agent":"wolf"');
+    // A deleted agent is shown as it was called then, apart from the agent that has this name now.
+    bodyOf(await ask('DELETE', `/api/agents/${id}`));
+    await made('wolf');
+    expect(await comms('wolf')).to.deep.equal({ texts: [], edges: [], total: 0 });
+    const { texts, edges } = await comms('hen');
+    expect(texts).to.include(`fox (#${id}) to hen: one`);
+    expect(edges).to.include.members([`fox (#${id}) to hen: 1`, 'fox to hen: 1']);
+  });
 });

@@ -1,5 +1,6 @@
 /** The feed of messages, and the graph of who talks to whom. */
 import { expect } from 'chai';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { chatProjection } from '../../../projections/chat.ts';
 import { listComms } from '../../../queries/agents/messages.ts';
 import { MAX_GRAPH } from '../../../shared/contract/agents/messages.ts';
@@ -23,7 +24,7 @@ describe('message queries', () => {
   let models: ReadModels;
   before(async () => {
     number = 0;
-    models = await openReadModels([chatProjection]);
+    models = await openReadModels([chatProjection, agentsProjection]);
     await models.tell(
       sent('ada', 'eve'),
       sent('eve', 'ada'),
