@@ -72,6 +72,8 @@ export interface Table<C extends Columns = Columns, N extends string = string> {
   readonly createdAt?: string;
   /** The table has a column `bytes` as well: the size of a row's texts and JSON as JSON, for pages that end by size. */
   readonly sized?: true;
+  /** Some changes are `unversioned`, so queries of the past need statements of their own (`inPastToo` in `queries/reads.ts`). */
+  readonly hasGaps?: true;
 }
 
 /** The row type of a table, as queries read it. */
@@ -88,9 +90,10 @@ export function defineTable<const N extends string, const C extends Columns>(
     readonly fillFactor?: number;
     readonly createdAt?: keyof C & string;
     readonly sized?: true;
+    readonly hasGaps?: true;
   },
 ): Table<C, N> {
-  const { key, indexes = [], searched = [], fillFactor = 100, createdAt, sized } = options;
+  const { key, indexes = [], searched = [], fillFactor = 100, createdAt, sized, hasGaps } = options;
   return {
     name,
     columns,
@@ -100,6 +103,7 @@ export function defineTable<const N extends string, const C extends Columns>(
     fillFactor,
     ...(createdAt && { createdAt }),
     ...(sized && { sized }),
+    ...(hasGaps && { hasGaps }),
   };
 }
 
@@ -188,7 +192,7 @@ export const updateInPlace: typeof update = (table, key, apply) => ({ ...update(
 
 /**
  * The change without a version of the row that it replaces, where `isUnversioned` says so: for sums that reads of the past
- * derive from other rows. Views of the past then lack the row before the change.
+ * derive from other rows. Views of the past then lack the row before the change, and its table `hasGaps`.
  */
 export const unversioned = <Row>(of: Change, isUnversioned: (row: Row) => boolean): Change => ({
   ...of,

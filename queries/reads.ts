@@ -2,6 +2,7 @@
 import { type Expression, type Kysely, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely';
 import { historyOf, type Projection, type Row, schemaOf, type Table } from '../projections/projection.ts';
 import { PAGE_BYTES } from '../shared/contract/common.ts';
+import { AppError, HISTORY_NOT_KEPT } from '../shared/errors.ts';
 import type { Position } from '../shared/ports/event-log.ts';
 import type { ReadAt } from '../shared/ports/read-models.ts';
 import { PREPARED } from '../shared/prepared.ts';
@@ -43,6 +44,42 @@ export interface Reads {
   asOf(position: Position, at?: number, deleted?: boolean): Reads;
   /** The position of `asOf`; undefined: current tables. */
   readonly past?: Position;
+}
+
+/**
+ * Thrown by a statement of a response that has to read the past at the response's position, on a table that `hasGaps`: it
+ * was built for the live table.
+ */
+export class NeedsPast extends Error {
+  readonly position: Position;
+  /** Notes that the response will have rows of later positions. */
+  readonly readsLater: () => void;
+  constructor(position: Position, readsLater: () => void) {
+    super(`the statement was built for live tables, and has to be built for position ${position}`);
+    this.position = position;
+    this.readsLater = readsLater;
+  }
+}
+
+/**
+ * Runs a query on tables that have gaps, in a response of several statements too: it is repeated as of the position of
+ * the response when its live rows have changed since.
+ *
+ * @param query builds its statements from the reads that it gets
+ */
+export async function inPastToo<T>(reads: Reads, query: (reads: Reads) => Promise<T>): Promise<T> {
+  try {
+    return await query(reads);
+  } catch (error) {
+    if (!(error instanceof NeedsPast)) throw error;
+    try {
+      return await query(reads.asOf(error.position));
+    } catch (refused) {
+      if (!(refused instanceof AppError && refused.extras.code === HISTORY_NOT_KEPT)) throw refused;
+      error.readsLater();
+      return query(reads.at({}));
+    }
+  }
 }
 
 /** A table, for a statement written as SQL text. */

@@ -3,7 +3,8 @@
  *
  * The first statement chooses the position: it finds the rows as they are, and the checkpoints say at which positions
  * they stood so. Later statements find the rows as they are too, as long as nothing has changed them since that position;
- * otherwise they read the views of the past (`history.ts`) at it.
+ * otherwise they read the views of the past (`history.ts`) at it. A query on a table that has gaps is repeated instead
+ * (`inPastToo`).
  */
 import {
   type CompiledQuery,
@@ -14,6 +15,7 @@ import {
   type SchemableIdentifierNode,
 } from 'kysely';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
+import { NeedsPast } from '../../queries/reads.ts';
 import { AppError, HISTORY_NOT_KEPT } from '../../shared/errors.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { ReadAt } from '../../shared/ports/read-models.ts';
@@ -130,8 +132,10 @@ export function snapshotAt(at: ReadAt, parts: SnapshotParts): Snapshot {
   }
 
   async function readPast(query: CompiledQuery, used: readonly Projection[], then: Position) {
+    const { statement, hasGaps } = toPast(query, used);
+    if (hasGaps) throw new NeedsPast(then, () => later(then));
     try {
-      return await past(then)(toPast(query, used), used);
+      return await past(then)(statement, used);
     } catch (error) {
       if (!(error instanceof AppError && error.extras.code === HISTORY_NOT_KEPT)) throw error;
       return readLater(query, then);
@@ -141,9 +145,13 @@ export function snapshotAt(at: ReadAt, parts: SnapshotParts): Snapshot {
   /** The rows as they are, which may be of positions later than `then`. */
   async function readLater(query: CompiledQuery, then: Position) {
     const result = await database.db.executeQuery(query);
+    later(then);
+    return result;
+  }
+
+  function later(then: Position): void {
     position = Math.min(position ?? then, then);
     isExact = false;
-    return result;
   }
 
   async function runOnce(query: CompiledQuery, used: readonly Projection[]): Promise<QueryResult<unknown>> {
@@ -175,20 +183,27 @@ export function snapshotAt(at: ReadAt, parts: SnapshotParts): Snapshot {
 
 /** Replaces the schemas of live tables by those of the views of the past. */
 class ToPast extends OperationNodeTransformer {
-  readonly #live: ReadonlySet<string>;
-  constructor(live: readonly string[]) {
+  readonly #live: ReadonlyMap<string, Projection>;
+  /** Whether the statement reads a table that has gaps. */
+  hasGaps = false;
+  constructor(live: readonly Projection[]) {
     super();
-    this.#live = new Set(live);
+    this.#live = new Map(live.map((one) => [schemaOf(one), one]));
   }
   protected override transformSchemableIdentifier(node: SchemableIdentifierNode): SchemableIdentifierNode {
     const name = node.schema?.name ?? '';
-    return this.#live.has(name) ? { ...node, schema: IdentifierNode.create(pastOf(name)) } : node;
+    const projection = this.#live.get(name);
+    if (!projection) return node;
+    this.hasGaps ||= projection.tables.some((table) => table.name === node.identifier.name && table.hasGaps === true);
+    return { ...node, schema: IdentifierNode.create(pastOf(name)) };
   }
 }
 
 const compiler = new PostgresQueryCompiler();
 
 /** The same statement on the views of the past. */
-function toPast({ query, queryId }: CompiledQuery, used: readonly Projection[]): CompiledQuery {
-  return compiler.compileQuery(new ToPast(used.map(schemaOf)).transformNode(query), queryId);
+function toPast({ query, queryId }: CompiledQuery, used: readonly Projection[]) {
+  const transformer = new ToPast(used);
+  const statement = compiler.compileQuery(transformer.transformNode(query), queryId);
+  return { statement, hasGaps: transformer.hasGaps };
 }

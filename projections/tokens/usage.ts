@@ -86,6 +86,7 @@ export const tokenUsageTable = defineTable(
   {
     key: ['workspace_id', 'facet', 'unit', 'start', 'series'],
     indexes: ['workspace_id, agent_id, facet, unit, start'],
+    hasGaps: true,
   },
 );
 
@@ -105,7 +106,7 @@ export const tokenDaysTable = defineTable(
     /** `DaySums` by the day of the month. */
     days: 'jsonb',
   },
-  { key: ['workspace_id', 'month', 'series'] },
+  { key: ['workspace_id', 'month', 'series'], hasGaps: true },
 );
 
 /** Requests, tokens, and billionths of a US dollar. */

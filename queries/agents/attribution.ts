@@ -23,7 +23,7 @@ import { seconds } from '../../shared/time.ts';
 import { DAY_MS, firstFrom, startOf } from '../../shared/time-buckets.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { activitySeen, taskIdSeen } from '../tasks/visibility.ts';
-import { added, dateOf, dollars, NO_SUMS, SUMS, type Sums, tokensOf, usageOf, usageSince } from '../tokens/usage.ts';
+import { added, dateOf, dollars, NO_SUMS, SUMS, type Sums, tokensOf, usageSince, withUsage } from '../tokens/usage.ts';
 import { newestActions, type Source, type Sources } from './evidence.ts';
 import { beatCount } from './leases.ts';
 
@@ -371,10 +371,12 @@ const amounts = ({ input_tokens, output_tokens, cost, estimated }: Sums) => ({
 });
 
 async function costSection(reads: Reads, { workspace, agent }: AttributedAgent, since: number): Promise<Part> {
-  const { rows } = await sql<CostRow>`
-    SELECT model, start - start % ${DAY_MS} AS day, max(position) AS position, ${SUMS}
-    FROM (${usageSince(await usageOf(reads, workspace), 'agent', since * 1_000, { coarsest: 'day', agent: agent.id })}) u
-    GROUP BY 1, 2 ORDER BY 2`.execute(reads.db);
+  const { rows } = await withUsage(reads, workspace, (usage) =>
+    sql<CostRow>`
+      SELECT model, start - start % ${DAY_MS} AS day, max(position) AS position, ${SUMS}
+      FROM (${usageSince(usage, 'agent', since * 1_000, { coarsest: 'day', agent: agent.id })}) u
+      GROUP BY 1, 2 ORDER BY 2`.execute(usage.reads.db),
+  );
   const total = rows.reduce<Sums>((sums, row) => added(sums, row), NO_SUMS);
   const models = [...summed(rows, ({ model }) => model)]
     .sort(([one, a], [other, b]) => tokensOf(b) - tokensOf(a) || (one < other ? -1 : 1))

@@ -12,7 +12,7 @@ import type { TaskView } from '../../shared/identity.ts';
 import { HOUR } from '../../shared/time.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { taskIdSeen, taskSeen } from '../tasks/visibility.ts';
-import { SUMS, usageOf, usageSince } from '../tokens/usage.ts';
+import { SUMS, usageSince, withUsage } from '../tokens/usage.ts';
 import { derivationsOf } from './derivations.ts';
 import { beatCount } from './leases.ts';
 import { activityOf, type Found, statusOf, summaryOf, tasksOf, tokensOf, trendsOf } from './sections.ts';
@@ -86,6 +86,9 @@ const NEEDED_AS_EVIDENCE: Readonly<Record<DiagnosticsSection, readonly (keyof Fo
   trends: ['completed_events', 'completed_to', 'failed_events', 'failed_to', 'activity_events', 'activity_to'],
   tokens: ['report_events', 'report_from', 'report_to'],
 };
+
+/** Columns that are read from `usage`, in a statement of their own: see `withUsage`. */
+const OF_USAGE: ReadonlySet<keyof Found> = new Set(['models', 'tokens', 'report_to']);
 
 interface Subject {
   readonly id: number;
@@ -190,12 +193,26 @@ export async function diagnosticsOf(
   const besides = (section: DiagnosticsSection) =>
     most === undefined ? [] : (['evidence_start', ...NEEDED_AS_EVIDENCE[section]] as const);
   const needed = [...new Set([...sections].flatMap((section) => [...NEEDED[section], ...besides(section)]))];
-  const { rows } = await sql<Found>`
-    WITH completed AS (${countsOf(signals('completed'))}), failed AS (${countsOf(signals('failed'))}),
-      activities AS (${countsOf(activities)}),
-      usage AS (${usageSince(await usageOf(reads, workspace), 'agent', since * MS, { agent: id })})
-    SELECT ${sql.join(needed.map((column) => sql`${columns[column]} AS ${sql.ref(column)}`))}`.execute(reads.db);
-  const found = rows[0] as Found;
+  const listedAs = (some: readonly (keyof Found)[]) =>
+    sql.join(some.map((column) => sql`${columns[column]} AS ${sql.ref(column)}`));
+  const found = {} as Found;
+  const ofUsage = needed.filter((column) => OF_USAGE.has(column));
+  const others = needed.filter((column) => !OF_USAGE.has(column));
+  if (others.length > 0) {
+    const { rows } = await sql<Found>`
+      WITH completed AS (${countsOf(signals('completed'))}), failed AS (${countsOf(signals('failed'))}),
+        activities AS (${countsOf(activities)})
+      SELECT ${listedAs(others)}`.execute(reads.db);
+    Object.assign(found, rows[0]);
+  }
+  if (ofUsage.length > 0) {
+    const { rows } = await withUsage(reads, workspace, (usage) =>
+      sql<Found>`
+        WITH usage AS (${usageSince(usage, 'agent', since * MS, { agent: id })})
+        SELECT ${listedAs(ofUsage)}`.execute(usage.reads.db),
+    );
+    Object.assign(found, rows[0]);
+  }
   const all: Readonly<Record<DiagnosticsSection, () => object>> = {
     summary: () => summaryOf(found),
     tasks: () => tasksOf(found, hours),

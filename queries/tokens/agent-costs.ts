@@ -23,8 +23,8 @@ import {
   tokensOf,
   tokensTable,
   type Usage,
-  usageOf,
   usageSince,
+  withUsage,
 } from './usage.ts';
 
 /**
@@ -109,15 +109,17 @@ type AgentRow = Whose &
   Sums & { readonly models: readonly (Sums & { readonly model: string })[]; readonly records: number };
 
 /** @param now Unix ms */
-export async function agentCosts(
+export const agentCosts = (
   reads: Reads,
   workspace: number,
   timeframe: string,
   now: number,
   most?: number,
-): Promise<AgentCostsResponse> {
+): Promise<AgentCostsResponse> => withUsage(reads, workspace, (usage) => costsIn(usage, timeframe, now, most));
+
+async function costsIn(usage: Usage, timeframe: string, now: number, most?: number): Promise<AgentCostsResponse> {
+  const { reads, workspace } = usage;
   const since = sinceOf(timeframe, now);
-  const usage = await usageOf(reads, workspace);
   const { rows } = await sql<AgentRow & { newest: number }>`
     WITH m AS (
       SELECT agent_id, agent_name, model, max(position) AS position, ${SUMS}
@@ -195,15 +197,17 @@ const agentNumbers = (name: string, row: Omit<AgentRow, 'records'>): readonly Re
 ];
 
 /** @param now Unix ms */
-export async function tokensByAgent(
+export const tokensByAgent = (
   reads: Reads,
   workspace: number,
   days: number,
   now: number,
   most?: number,
-): Promise<ByAgentResponse> {
+): Promise<ByAgentResponse> => withUsage(reads, workspace, (usage) => byAgentIn(usage, days, now, most));
+
+async function byAgentIn(usage: Usage, days: number, now: number, most?: number): Promise<ByAgentResponse> {
+  const { reads, workspace } = usage;
   const since = Math.floor(now - days * DAY_MS);
-  const usage = await usageOf(reads, workspace);
   type Model = Sums & { readonly model: string };
   const { rows } = await sql<
     Whose &

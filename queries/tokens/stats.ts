@@ -22,8 +22,9 @@ import {
   sumsSince,
   tokensOf,
   tokensTable,
-  usageOf,
+  type Usage,
   usageSince,
+  withUsage,
 } from './usage.ts';
 
 interface Totals {
@@ -66,15 +67,17 @@ function labelled(agents: Owned) {
 }
 
 /** @param now Unix ms */
-export async function tokenStats(
+export const tokenStats = (
   reads: Reads,
   workspace: number,
   timeframe: string,
   now: number,
   most?: number,
-): Promise<TokenStatsResponse> {
+): Promise<TokenStatsResponse> => withUsage(reads, workspace, (usage) => statsIn(usage, timeframe, now, most));
+
+async function statsIn(usage: Usage, timeframe: string, now: number, most?: number): Promise<TokenStatsResponse> {
+  const { reads, workspace } = usage;
   const since = sinceOf(timeframe, now);
-  const usage = await usageOf(reads, workspace);
   // PostgreSQL sums bigint as numeric, which must then be converted and compared. Counts are exact in this type, too.
   const COUNT = sql`sum(requests::double precision)`;
   const TOTALS = sql`${COUNT} AS requests, sum(input_tokens + output_tokens) AS tokens, sum(cost) AS cost,
@@ -132,16 +135,19 @@ export async function tokenStats(
 }
 
 /** By hour, at most the last 24 hours. @param now Unix ms */
-export async function tokenTrends(
+export const tokenTrends = (
   reads: Reads,
   workspace: number,
   timeframe: string,
   now: number,
   most?: number,
-): Promise<TokenTrendsResponse> {
+): Promise<TokenTrendsResponse> => withUsage(reads, workspace, (usage) => trendsIn(usage, timeframe, now, most));
+
+async function trendsIn(usage: Usage, timeframe: string, now: number, most?: number): Promise<TokenTrendsResponse> {
+  const { reads, workspace } = usage;
   const since = Math.max(sinceOf(timeframe, now), now - DAY_MS);
   const { rows } = await sql<Sums & { hour: number; position: number }>`
-    SELECT start AS hour, ${SUMS}, ${NEWEST} AS position FROM (${usageSince(await usageOf(reads, workspace), 'model', since, { coarsest: 'hour' })}) a
+    SELECT start AS hour, ${SUMS}, ${NEWEST} AS position FROM (${usageSince(usage, 'model', since, { coarsest: 'hour' })}) a
     GROUP BY start ORDER BY start`.execute(reads.db);
   const trends = rows.map((row) => ({
     timestamp: new Date(row.hour).toISOString(),

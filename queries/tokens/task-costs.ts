@@ -32,8 +32,9 @@ import {
   sumsSince,
   timelineOf,
   timelineSince,
-  usageOf,
+  type Usage,
   usageSince,
+  withUsage,
 } from './usage.ts';
 
 interface TaskRow extends Sums {
@@ -75,9 +76,8 @@ const ROWS = (found: RawBuilder<unknown>) => sql`(SELECT json_agg(row_to_json(on
  * Everything derived from the sums of a window, in one statement: buckets of tasks are nearly as many as reports, so
  * they are read once.
  */
-async function findCosts(reads: Reads, view: TaskView, since: number, now: number, evident: boolean): Promise<Found> {
-  const { workspace } = view;
-  const usage = await usageOf(reads, workspace);
+async function findCosts(usage: Usage, view: TaskView, since: number, now: number, evident: boolean): Promise<Found> {
+  const { reads, workspace } = usage;
   const tasks = tableOf(reads, tasksProjection, 'tasks');
   const projects = tableOf(reads, projectsProjection, 'projects');
   const TASKS = sql`count(DISTINCT task)::int AS tasks,
@@ -118,23 +118,32 @@ async function findCosts(reads: Reads, view: TaskView, since: number, now: numbe
 }
 
 /** @param now Unix ms */
-export async function taskCosts(
+export const taskCosts = (
   reads: Reads,
   view: TaskView,
   timeframe: string,
   now: number,
   most?: number,
+): Promise<TaskCostsResponse> =>
+  withUsage(reads, view.workspace, (usage) => costsIn(usage, view, timeframe, now, most));
+
+async function costsIn(
+  usage: Usage,
+  view: TaskView,
+  timeframe: string,
+  now: number,
+  most?: number,
 ): Promise<TaskCostsResponse> {
-  const { workspace } = view;
+  const { reads, workspace } = usage;
   const since = sinceOf(timeframe, now);
-  const { total, attributed, existing, ...found } = await findCosts(reads, view, since, now, most !== undefined);
+  const { total, attributed, existing, ...found } = await findCosts(usage, view, since, now, most !== undefined);
   const dearest = found.dearest ?? [];
   const agents = found.agents ?? [];
   const subjects = dearest.map(({ task }) => String(task));
   const begin = timelineSince(since, now);
   const { rows: days } = await sql<DaySums & { subject: string; position: number }>`
     SELECT subject, start - start % ${DAY_MS} AS day, ${SUMS}, ${NEWEST} AS position
-    FROM (${usageSince(await usageOf(reads, workspace), 'task', begin, { coarsest: 'day' })}) u
+    FROM (${usageSince(usage, 'task', begin, { coarsest: 'day' })}) u
     WHERE subject = ANY(${subjects}) GROUP BY 1, 2 ORDER BY 2`.execute(reads.db);
   const modelsBy = grouped(found.models ?? [], ({ task }) => String(task));
   const daysBy = grouped(days, ({ subject }) => subject);

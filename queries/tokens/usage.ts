@@ -22,7 +22,7 @@ import {
   UNITS,
   type Unit,
 } from '../../shared/time-buckets.ts';
-import { type Reads, tableOf } from '../reads.ts';
+import { inPastToo, type Reads, tableOf } from '../reads.ts';
 
 export type Sql = RawBuilder<unknown>;
 
@@ -63,13 +63,18 @@ export interface Usage {
   readonly openHour: number | undefined;
 }
 
-/** The usage of a workspace, for the functions below. */
-export async function usageOf(reads: Reads, workspace: number): Promise<Usage> {
-  if (reads.past === undefined) return { reads, workspace, openHour: undefined };
-  const { rows } = await sql<{ hour: number }>`
-    SELECT hour FROM ${tokensTable(reads, 'open_hours')} WHERE workspace_id = ${workspace}`.execute(reads.db);
-  return { reads, workspace, openHour: rows[0]?.hour ?? 0 };
-}
+/**
+ * Runs a query of usage, with the functions below.
+ *
+ * @param query reads with `usage.reads` only; it may be repeated for an earlier position
+ */
+export const withUsage = <T>(reads: Reads, workspace: number, query: (usage: Usage) => Promise<T>): Promise<T> =>
+  inPastToo(reads, async (there) => {
+    if (there.past === undefined) return query({ reads: there, workspace, openHour: undefined });
+    const { rows } = await sql<{ hour: number }>`
+      SELECT hour FROM ${tokensTable(there, 'open_hours')} WHERE workspace_id = ${workspace}`.execute(there.db);
+    return query({ reads: there, workspace, openHour: rows[0]?.hour ?? 0 });
+  });
 
 /** A part of a facet to read: buckets of one unit, or single reports. */
 interface Part extends Term {
@@ -211,17 +216,17 @@ export const statsBy = <T extends Sums>(rows: readonly T[], nameOf: (row: T) => 
  *
  * @param since Unix ms @param now Unix ms
  */
-export async function totalSince(
+export const totalSince = (
   reads: Reads,
   workspace: number,
   since: number,
   now: number,
-): Promise<Sums & { readonly position: number }> {
-  const { rows } = await sql<Sums & { position: number }>`
-    SELECT ${SUMS}, ${NEWEST} AS position
-    FROM (${sumsSince(await usageOf(reads, workspace), 'model', since, now)}) a`.execute(reads.db);
-  return rows[0] ?? { ...NO_SUMS, position: 0 };
-}
+): Promise<Sums & { readonly position: number }> =>
+  withUsage(reads, workspace, async (usage) => {
+    const { rows } = await sql<Sums & { position: number }>`
+      SELECT ${SUMS}, ${NEWEST} AS position FROM (${sumsSince(usage, 'model', since, now)}) a`.execute(usage.reads.db);
+    return rows[0] ?? { ...NO_SUMS, position: 0 };
+  });
 
 /** The position of the newest event in sums. */
 export const NEWEST = sql`coalesce(max(position), 0)::bigint`;
