@@ -207,7 +207,8 @@ export function createTaskQueue(parts: TaskQueueParts): TaskQueue {
       const { agents, waiting } = await reads.look(polls, PAGES.find((page) => page >= wanted) ?? MOST);
       return { agents: new Map(polls.map((poll, n) => [poll, agents[n] as PollingAgent])), waiting, inFlight };
     },
-    { most: POLLS },
+    // The polls of the look before have then begun their claims, which this look leaves out.
+    { most: POLLS, inOneTurn: true },
   );
 
   async function look(asking: Asking): Promise<Found> {

@@ -353,6 +353,33 @@ describe('queue: polls', () => {
     expect(Math.max(...looks), 'polls of one look').to.equal(128);
   });
 
+  it('leave out the tasks that polls of the look before take, also when their claims end before the rows arrive', async () => {
+    await fill(...Array.from({ length: 20 }, () => ({})));
+    const all = readsOf(world);
+    const first = gate();
+    const second = gate();
+    let looks = 0;
+    const reads: TaskQueueReads = {
+      async look(polls, limit) {
+        const look = ++looks;
+        const found = await all.look(polls, limit);
+        if (look === 1) await first.wait();
+        if (look === 2) await second.wait();
+        return found;
+      },
+    };
+    const queue = process({ reads, locks: { ...world.locks, isAlone: true } });
+    const one = poll(queue, 'ada');
+    await first.reached;
+    const two = poll(queue, 'bob');
+    first.open();
+    expect((await one).task?.id).to.equal(1);
+    await second.reached;
+    second.open();
+    expect((await two).task?.id).to.equal(2);
+    expect(looks).to.equal(2);
+  });
+
   it('look before they take the lock, unless the last poll of the agent got a task', async () => {
     await fill({}, {}, {});
     const steps: string[] = [];
