@@ -69,6 +69,8 @@ export const alertRulesProjection = defineProjection({
     on(alertRuleUpdated, ({ data: { rule_id: id, ...changes }, meta }) => [
       update(alertRulesTable, { workspace_id: meta.workspace, id }, (row) => ({
         ...ruleAfter(row, changes),
+        // Ids of records of another type mean others.
+        cooling: changes.entity_type === undefined || changes.entity_type === row.entity_type ? row.cooling : null,
         updated_at: seconds(meta.at),
       })),
     ]),

@@ -73,6 +73,15 @@ describe('alert rules: rows', () => {
     ).to.deep.equal({ 2: secondsOf(2) + 3_600 });
   });
 
+  it('a rule that is about other records has none of them in a cooldown', () => {
+    const perRecord = alertRuleUpdated.draft({ rule_id: 3, cooldown_minutes: 60, cooldown_per: 'record' });
+    const quiet = [created, perRecord, triggered({ cooldown_per: 'record', cooling: [8] })];
+    const coolingAfter = (changes: object) =>
+      rows(...quiet, alertRuleUpdated.draft({ rule_id: 3, ...changes }))[0]?.cooling;
+    expect(coolingAfter({ condition_value: 'busy' })).to.deep.equal({ 8: secondsOf(3) });
+    expect(coolingAfter({ entity_type: 'task' }), 'the task with the id of the agent').to.equal(null);
+  });
+
   it('a trigger notifies its recipient, with the description if there is one', () => {
     const told = (draft: Draft) => rowsAfter(notificationsProjection, eventsOf([draft])).notifications;
     expect(told(triggered())[0]).to.include({
