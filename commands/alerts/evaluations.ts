@@ -38,6 +38,8 @@ const recipientText = ({ action_config: { recipient } }: RuleState['rule']): str
 export interface AlertFindings extends AlertRecords {
   /** Ids of records whose cooldown begins. */
   readonly ids: readonly number[];
+  /** Position of the newest matching activity; null: the records are no activities. */
+  readonly reported_to: number | null;
   readonly recipient: AlertRecipient;
 }
 
@@ -52,7 +54,7 @@ export function decideTrigger(
   state: RuleState,
   found: WatchedRule,
   now: number,
-  { records, more, ids, recipient }: AlertFindings,
+  { records, more, ids, reported_to, recipient }: AlertFindings,
 ): EventDraft[] {
   const { id, rule, lastTriggeredAt, triggerCount } = state;
   const isSame =
@@ -82,6 +84,7 @@ export function decideTrigger(
       records: [...records],
       more,
       cooling: coolsRecords(rule) ? [...ids] : null,
+      reported_to,
       recipient: rule.action_type === 'notification' ? recipient.name : null,
       count: triggerCount + 1,
     }),

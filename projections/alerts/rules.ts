@@ -25,6 +25,8 @@ export const alertRulesTable = defineTable(
     recipient_agent: 'bigint?',
     /** Records in a cooldown of their own, and when the rule triggered for them, Unix seconds. */
     cooling: 'jsonb?',
+    /** Position of the newest activity for which the rule triggered. */
+    reported_to: 'bigint?',
   },
   {
     key: ['workspace_id', 'id'],
@@ -59,6 +61,7 @@ export const alertRulesProjection = defineProjection({
         tenant_id: meta.tenant,
         ...ruleAfter(NO_RULE, fields),
         cooling: null,
+        reported_to: null,
         last_triggered_at: null,
         trigger_count: 0,
         created_by: meta.actor.name,
@@ -80,6 +83,7 @@ export const alertRulesProjection = defineProjection({
         last_triggered_at: seconds(meta.at),
         trigger_count: data.count,
         cooling: data.cooling && coolingAfter(row, data.cooling, seconds(meta.at)),
+        reported_to: data.reported_to ?? row.reported_to,
       })),
     ]),
     on(alertRuleDeleted, ({ data, meta }) => [

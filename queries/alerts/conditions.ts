@@ -12,12 +12,13 @@ import type { Projection } from '../../projections/projection.ts';
 import { sessionsProjection } from '../../projections/sessions.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import {
-  activitiesAfter,
+  ACTIVITY_WINDOW,
   type Condition,
   type EntityType,
   fieldOf,
   isMet,
   kindOf,
+  reportsOnce,
   seesAll,
   thresholdOf,
 } from '../../shared/contract/alerts/conditions.ts';
@@ -160,20 +161,21 @@ async function countUpTo(
 export interface Evaluated {
   readonly workspace: number;
   readonly condition: Condition;
-  /** Unix seconds, as is `lastTriggeredAt`. */
+  /** Unix seconds. */
   readonly now: number;
-  readonly lastTriggeredAt: number | null;
+  /** Position of the newest activity that was reported: only later ones are. Counts cover all. */
+  readonly reportedTo: number;
   /** Ids of records that are left out, because they are in a cooldown of their own. */
   readonly quiet?: readonly number[];
 }
 
 /** The records of which a condition is true now, if they match one of its alternatives. */
-function evaluatedFrom(reads: Reads, { workspace, condition, now, lastTriggeredAt, quiet = [] }: Evaluated) {
+function evaluatedFrom(reads: Reads, { workspace, condition, now, reportedTo, quiet = [] }: Evaluated) {
   const all = lookedAt(reads, workspace, condition);
   const loud = quiet.length === 0 ? all : sql`${all} AND NOT (id = ANY(${quiet}))`;
-  return condition.entity_type === 'activity'
-    ? sql`${loud} AND created_at > ${activitiesAfter(condition, now, lastTriggeredAt)} AND created_at <= ${now}`
-    : loud;
+  if (condition.entity_type !== 'activity') return loud;
+  const isNew = reportsOnce(condition) ? sql`position > ${reportedTo}` : ALWAYS;
+  return sql`${loud} AND created_at > ${now - ACTIVITY_WINDOW} AND created_at <= ${now} AND ${isNew}`;
 }
 
 export async function conditionMet(reads: Reads, evaluated: Evaluated): Promise<boolean> {
@@ -188,6 +190,8 @@ export interface Matching extends AlertRecords {
   readonly total: number;
   /** The lowest ids, at most `most`. */
   readonly ids: readonly number[];
+  /** Position of the newest matching activity; null: the records are no activities, or none matches. */
+  readonly reported_to: number | null;
 }
 
 /**
@@ -205,21 +209,27 @@ export async function matchingRecords(
 ): Promise<Matching> {
   const { condition, now } = evaluated;
   const matches = alternatives(condition, now);
-  if (matches.length === 0) return { records: [], more: 0, total: 0, ids: [] };
+  if (matches.length === 0) return { records: [], more: 0, total: 0, ids: [], reported_to: null };
   const { projection, table, name } = SOURCES[condition.entity_type];
   const from = evaluatedFrom(reads, evaluated);
-  const found = matches.map((match) => sql`(SELECT id FROM ${from} AND ${match})`);
+  const found = matches.map((match) => sql`(SELECT id, position FROM ${from} AND ${match})`);
   const shown = condition.entity_type === 'task' ? taskSeen(view, 'named') : ALWAYS;
-  const { rows } = await sql<{ total: number; ids: number[] | null; records: AlertRecord[] | null }>`
+  const { rows } = await sql<{
+    total: number;
+    newest: number | null;
+    ids: number[] | null;
+    records: AlertRecord[] | null;
+  }>`
     WITH matched AS MATERIALIZED (${sql.join(found, sql` UNION ALL `)})
-    SELECT (SELECT count(*) FROM matched) AS total,
+    SELECT (SELECT count(*) FROM matched) AS total, (SELECT max(position) FROM matched) AS newest,
       (SELECT json_agg(id ORDER BY id) FROM (SELECT id FROM matched ORDER BY id LIMIT ${most}) first) AS ids,
       (SELECT json_agg(json_build_object('id', id, 'name', ${sql.ref(`named.${name}`)}, 'shown', coalesce(${shown}, false)) ORDER BY id)
         FROM ${tableOf(reads, projection, table)} named WHERE workspace_id = ${evaluated.workspace}
           AND id IN (SELECT id FROM matched ORDER BY id LIMIT ${MAX_NAMED})) AS records`.execute(reads.db);
   const records = rows[0]?.records ?? [];
   const total = Number(rows[0]?.total ?? 0);
-  return { records, more: total - records.length, total, ids: rows[0]?.ids ?? [] };
+  const newest = condition.entity_type === 'activity' ? (rows[0]?.newest ?? null) : null;
+  return { records, more: total - records.length, total, ids: rows[0]?.ids ?? [], reported_to: newest };
 }
 
 /** The contribution to a condition of the records that have not changed since an event. */

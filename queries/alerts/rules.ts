@@ -4,6 +4,7 @@ import { type Condition, type Cooldown, coolsRecords, inCooldown } from '../../s
 import { type AlertRuleRecord, alertRuleSchema } from '../../shared/contract/alerts/rules.ts';
 import { fieldNames } from '../../shared/fields.ts';
 import type { TaskView } from '../../shared/identity.ts';
+import { BEGINNING } from '../../shared/ports/event-log.ts';
 import type { RecordPlace } from '../../shared/ports/read-models.ts';
 import { recipientOf } from '../names.ts';
 import { countOf, inWorkspace, type Reads, tables } from '../reads.ts';
@@ -44,6 +45,8 @@ export interface WatchedRule extends Condition, Cooldown, RecordPlace {
   readonly trigger_count: number;
   /** Unix seconds. */
   readonly last_triggered_at: number | null;
+  /** Position of the newest activity for which it triggered. */
+  readonly reported_to: number | null;
   /** Position of the last event that changed the rule. */
   readonly position: number;
 }
@@ -76,6 +79,7 @@ export const alertReads = (reads: Reads) => ({
         'cooldown_per',
         'trigger_count',
         'last_triggered_at',
+        'reported_to',
         'position',
       ])
       .orderBy('workspace_id')
@@ -113,6 +117,6 @@ const evaluatedOf = (rule: WatchedRule, now: number, quiet: readonly number[]): 
   workspace: rule.workspace,
   condition: rule,
   now,
-  lastTriggeredAt: rule.last_triggered_at,
+  reportedTo: rule.reported_to ?? BEGINNING,
   quiet,
 });

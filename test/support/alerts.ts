@@ -6,12 +6,13 @@ import { cliSessionsTable, sessionsProjection } from '../../projections/sessions
 import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import { columnNameOf } from '../../queries/alerts/conditions.ts';
 import {
-  activitiesAfter,
+  ACTIVITY_WINDOW,
   type Condition,
   type Cooldown,
   coolsRecords,
   inCooldown,
   isMet,
+  reportsOnce,
   ruleCooldown,
   type Seen,
   spanOf,
@@ -20,16 +21,10 @@ import { heartbeatsReceived } from '../../shared/events/agents/heartbeat.ts';
 import type { DomainEvent, EventOf } from '../../shared/events/define.ts';
 
 /** Evaluates a condition on all records of a workspace. @param now Unix seconds */
-export function evaluate(
-  condition: Condition,
-  records: Iterable<Seen>,
-  now: number,
-  lastTriggeredAt: number | null = null,
-): boolean {
-  const since = activitiesAfter(condition, now, lastTriggeredAt);
+export function evaluate(condition: Condition, records: Iterable<Seen>, now: number): boolean {
   let found = 0;
   for (const seen of records) {
-    if (condition.entity_type === 'activity' && seen.at <= since) continue;
+    if (condition.entity_type === 'activity' && seen.at <= now - ACTIVITY_WINDOW) continue;
     const span = spanOf(condition, seen);
     if (span && span.after < now && now < span.before) found++;
   }
@@ -72,6 +67,8 @@ export function triggersOf(
   const triggers: number[] = [];
   let next = 0;
   let lastTriggeredAt: number | null = null;
+  /** Position of the newest activity that was reported. */
+  let reportedTo = 0;
   const cooling = new Map<string, number>();
   for (let now = first; now <= last; now += every) {
     for (let event = events[next]; event && Math.floor(event.meta.at / 1_000) <= now; event = events[++next])
@@ -92,7 +89,13 @@ export function triggersOf(
       });
       if (due.length === 0) continue;
       for (const row of due) cooling.set(String(row.id), now);
-    } else if (!evaluate(condition, seen, now, lastTriggeredAt)) continue;
+    } else if (reportsOnce(condition)) {
+      const due = rows.filter(
+        (row, at) => Number(row.position) > reportedTo && evaluate(condition, [seen[at] as Seen], now),
+      );
+      if (due.length === 0) continue;
+      reportedTo = Math.max(...due.map(({ position }) => Number(position)));
+    } else if (!evaluate(condition, seen, now)) continue;
     triggers.push(now);
     lastTriggeredAt = now;
   }

@@ -236,13 +236,9 @@ export function isMet(condition: Condition, found: number): boolean {
   return found >= least === met;
 }
 
-/**
- * Activities before the last trigger of the rule are not reported again. Counts cover the whole last hour.
- *
- * @returns only activities after this time count, Unix seconds
- */
-export const activitiesAfter = (condition: Condition, now: number, lastTriggeredAt: number | null): number =>
-  isCount(condition.condition_operator) ? now - ACTIVITY_WINDOW : Math.max(now - ACTIVITY_WINDOW, lastTriggeredAt ?? 0);
+/** Whether each record is reported by one trigger only: activities, which happen once. Counts cover the whole last hour. */
+export const reportsOnce = ({ entity_type, condition_operator }: Condition): boolean =>
+  entity_type === 'activity' && !isCount(condition_operator);
 
 /** Whether each record for which a rule triggers has a cooldown of its own. Activities happen once and need none. */
 export const coolsRecords = ({ entity_type, cooldown_per }: Condition & Pick<Cooldown, 'cooldown_per'>): boolean =>
@@ -358,23 +354,26 @@ function replayedAsWhole(
 ): Replayed {
   const begins = [...presences].sort((a, b) => a.from - b.from);
   const ends = presences.map(({ until }) => until).sort((a, b) => a - b);
-  const onlyNews = condition.entity_type === 'activity' && !isCount(condition.condition_operator);
+  const onlyNews = reportsOnce(condition);
   const triggers: number[] = [];
   let evaluated = 0;
   let begun = 0;
   let ended = 0;
   /** Time of the newest matching activity. */
   let newest = Number.NEGATIVE_INFINITY;
+  /** Of those that were reported. */
+  let reportedTo = Number.NEGATIVE_INFINITY;
   let lastTriggeredAt: number | null = null;
   for (let now = first; now <= last; now += everySeconds) {
     evaluated++;
     for (let next = begins[begun]; next && next.from <= now; next = begins[++begun]) newest = Math.max(newest, next.at);
     while ((ends[ended] ?? Number.POSITIVE_INFINITY) <= now) ended++;
     if (inCooldown(ruleCooldown(condition), lastTriggeredAt, now)) continue;
-    const found = onlyNews ? Number(newest > activitiesAfter(condition, now, lastTriggeredAt)) : always + begun - ended;
+    const found = onlyNews ? Number(newest > Math.max(now - ACTIVITY_WINDOW, reportedTo)) : always + begun - ended;
     if (!isMet(condition, found)) continue;
     triggers.push(now);
     lastTriggeredAt = now;
+    reportedTo = newest;
   }
   return { evaluated, triggers, until: last };
 }

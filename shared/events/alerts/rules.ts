@@ -126,6 +126,8 @@ const triggeredSchema = ruleFields.omit({ enabled: true, action_config: true, co
   more: z.int().nonnegative(),
   /** Ids of all records whose cooldown begins; null: the cooldown is the rule's, or there is none. */
   cooling: z.array(z.int()).max(MAX_COOLING).nullable(),
+  /** Position of the newest matching activity: only later ones are new. Null: the records are no activities. */
+  reported_to: z.int().positive().nullable(),
   /** Recipient of the notification; null: a webhook is called instead. */
   recipient: z.string().nullable(),
   /** How often the rule has triggered, including this time. */
@@ -156,7 +158,7 @@ export function recordsText(type: EntityType, { records, more }: AlertRecords, a
 
 /** @param at Unix ms */
 const triggerOf = (
-  { rule_id: id, recipient: _, count: trigger_count, cooling: __, records, ...rule }: Triggered,
+  { rule_id: id, recipient: _, count: trigger_count, cooling: __, reported_to: ___, records, ...rule }: Triggered,
   at: number,
 ) => ({
   id,

@@ -59,7 +59,7 @@ describe('commands: evaluation of alert rules', function () {
     // Its tables of agents and tasks are not there.
     const matching: AlertReads['matching'] = async () => ({
       ...{ records: [{ id: 7, name: 'ann', shown: true }], more: 0 },
-      ...{ total: 1, ids: [7] },
+      ...{ total: 1, ids: [7], reported_to: null },
     });
     reads = { ...alertReads(one.reads), isMet: async () => true, matching };
   });
@@ -137,7 +137,7 @@ describe('commands: evaluation of alert rules', function () {
       id: n + 1,
     }));
     const sorted: WatchedRule[] = many
-      .map((one) => ({ ...one, last_triggered_at: null, trigger_count: 0, position: one.id }))
+      .map((one) => ({ ...one, last_triggered_at: null, reported_to: null, trigger_count: 0, position: one.id }))
       .sort((a, b) => a.workspace - b.workspace || a.id - b.id);
     const seen: number[] = [];
     const all: AlertReads = {

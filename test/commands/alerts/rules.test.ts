@@ -44,14 +44,14 @@ const local = (url: string) => (url.includes('127.0.0.1') ? 'must not point to 1
 const at = (n: number) => timeOf(n) / 1_000;
 
 const watched = (fields: Partial<WatchedRule> = {}): WatchedRule => ({
-  ...{ tenant: 1, workspace: 1, id: 7, last_triggered_at: null, trigger_count: 0, position: 1 },
+  ...{ tenant: 1, workspace: 1, id: 7, last_triggered_at: null, reported_to: null, trigger_count: 0, position: 1 },
   ...RULE,
   ...fields,
 });
 
 const ANN = { id: 3, name: 'ann', shown: true };
 const findings = (more: Partial<AlertFindings> = {}): AlertFindings => ({
-  ...{ records: [ANN], more: 0, ids: [3] },
+  ...{ records: [ANN], more: 0, ids: [3], reported_to: null },
   recipient: { text: 'system', agent: null, name: 'system' },
   ...more,
 });
@@ -70,6 +70,7 @@ const triggered = (count: number, fields: object = {}) =>
     records: [ANN],
     more: 0,
     cooling: null,
+    reported_to: null,
     count,
     ...fields,
   });

@@ -266,9 +266,12 @@ describe('contract: alerts', function () {
         ...{ name: 'news', entity_type: 'activity', condition_field: 'description', condition_operator: 'contains' },
         ...{ condition_value: 'flood of', cooldown_per: 'record' },
       });
-      await titled('flood of rivers');
-      expect(await reasonOf(id)).to.match(/^Condition met\. Activities: \d+ \(task_created\)$/);
-      expect(await reasonOf(id)).to.equal('Condition not met');
+      // All within a second or two: none is lost because it came in the second of a trigger.
+      for (const title of ['flood of rivers', 'flood of lakes', 'flood of seas']) {
+        await titled(title);
+        expect(await reasonOf(id)).to.match(/^Condition met\. Activities: \d+ \(task_created\)$/);
+        expect(await reasonOf(id)).to.equal('Condition not met');
+      }
     });
 
     it('refuses a cooldown per record for a count', async () => {

@@ -22,7 +22,13 @@ const triggered = (more: object = {}) =>
       action_type: 'notification',
       recipient: 'ann',
       count: 1,
-      ...{ cooldown_per: 'rule', records: [{ id: 8, name: 'bob', shown: true }], more: 0, cooling: null },
+      ...{
+        cooldown_per: 'rule',
+        records: [{ id: 8, name: 'bob', shown: true }],
+        more: 0,
+        cooling: null,
+        reported_to: null,
+      },
     },
     ...more,
   });
@@ -34,7 +40,7 @@ describe('alert rules: rows', () => {
     expect(rows(created)).to.deep.equal([
       {
         ...{ workspace_id: 1, id: 3, tenant_id: 1, ...rule },
-        ...{ last_triggered_at: null, trigger_count: 0, cooling: null, created_by: 'admin' },
+        ...{ last_triggered_at: null, trigger_count: 0, cooling: null, reported_to: null, created_by: 'admin' },
         ...{ created_at: secondsOf(1), updated_at: secondsOf(1), position: 1 },
       },
     ]);
@@ -80,6 +86,11 @@ describe('alert rules: rows', () => {
       rows(...quiet, alertRuleUpdated.draft({ rule_id: 3, ...changes }))[0]?.cooling;
     expect(coolingAfter({ condition_value: 'busy' })).to.deep.equal({ 8: secondsOf(3) });
     expect(coolingAfter({ entity_type: 'task' }), 'the task with the id of the agent').to.equal(null);
+  });
+
+  it('the newest reported activity stays known when the rule triggers for other records', () => {
+    const [row] = rows(created, triggered({ reported_to: 41 }), triggered());
+    expect(row?.reported_to).to.equal(41);
   });
 
   it('a trigger notifies its recipient, with the description if there is one', () => {

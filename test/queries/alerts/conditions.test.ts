@@ -9,7 +9,7 @@ import { sessionsProjection } from '../../../projections/sessions.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { conditionMet, matchingRecords, unchangedSince } from '../../../queries/alerts/conditions.ts';
 import {
-  activitiesAfter,
+  ACTIVITY_WINDOW,
   type Condition,
   ENTITY_TYPES,
   type EntityType,
@@ -17,6 +17,7 @@ import {
   fieldOf,
   OPERATORS,
   problemOf,
+  reportsOnce,
   type Seen,
   spanOf,
 } from '../../../shared/contract/alerts/conditions.ts';
@@ -185,25 +186,26 @@ describe('queries: alert rule conditions', function () {
               // The key of sessions.
               selector: (record) => record.session_id ?? Symbol('any'),
             }),
-            fc.constantFrom(null, NOW - 1_800, NOW - 60),
+            fc.constantFrom(0, 1, 3),
           ),
         ),
-        async ([condition, records, lastTriggeredAt]) => {
+        async ([condition, records, reportedTo]) => {
           await store(condition.entity_type, records);
-          const expected = evaluate(condition, records.map(seenOf(condition)), NOW, lastTriggeredAt);
-          const asked = { workspace: WORKSPACE, condition, now: NOW, lastTriggeredAt };
+          const seen = records.map(seenOf(condition));
+          // Positions are 1, 2, 3.
+          const first = reportsOnce(condition) ? reportedTo : 0;
+          const expected = evaluate(condition, seen.slice(first), NOW);
+          const asked = { workspace: WORKSPACE, condition, now: NOW, reportedTo };
           const found = await conditionMet(models.reads, asked);
           expect(found, JSON.stringify({ condition, records })).to.equal(expected);
           // Nothing of it is seen from another workspace.
           const none = await conditionMet(models.reads, { ...asked, workspace: WORKSPACE + 1 });
           expect(none).to.equal(evaluate(condition, [], NOW));
           // The same records are named, by id, without those that are quiet.
-          const seen = records.map(seenOf(condition));
-          const since = activitiesAfter(condition, NOW, lastTriggeredAt);
+          const since = condition.entity_type === 'activity' ? NOW - ACTIVITY_WINDOW : Number.NEGATIVE_INFINITY;
           const matching = seen.flatMap((one, at) => {
             const span = spanOf(condition, one);
-            const isNew = condition.entity_type !== 'activity' || one.at > since;
-            return isNew && span && span.after < NOW && NOW < span.before ? at + 1 : [];
+            return at >= first && one.at > since && span && span.after < NOW && NOW < span.before ? at + 1 : [];
           });
           const quiet = matching.slice(0, 1);
           for (const ids of [[], quiet]) {
@@ -211,6 +213,8 @@ describe('queries: alert rule conditions', function () {
             const expectedIds = matching.filter((id) => !ids.includes(id));
             expect(named.records.map(({ id }) => id)).to.deep.equal(expectedIds);
             expect(named).to.deep.include({ total: expectedIds.length, more: 0, ids: expectedIds.slice(0, 2) });
+            const newest = condition.entity_type === 'activity' ? (expectedIds.at(-1) ?? null) : null;
+            expect(named.reported_to).to.equal(newest);
           }
         },
       ),
@@ -227,7 +231,7 @@ describe('queries: alert rule conditions', function () {
       condition_operator: 'age_minutes_above',
       condition_value: '60',
     };
-    const asked = { workspace: WORKSPACE, condition, now: NOW, lastTriggeredAt: null };
+    const asked = { workspace: WORKSPACE, condition, now: NOW, reportedTo: 0 };
     expect(await conditionMet(models.reads, asked)).to.equal(true);
     const later = { ...asked, condition: { ...condition, condition_value: '120' } };
     expect(await conditionMet(models.reads, later)).to.equal(false);
