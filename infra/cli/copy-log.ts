@@ -188,7 +188,6 @@ export function addCopyLog(program: Command): void {
       const undo: (() => Promise<unknown>)[] = [];
       const side = (place: Place, database: Place | undefined, role: 'source' | 'target') =>
         openSide(place, options.logOnly && place.kind === 'eventstore' ? undefined : database, role, log, undo);
-      const only = (one: CopySide): CopySide => (options.logOnly ? { ...one, database: undefined } : one);
       try {
         const { result } = await withProgress(
           'Interrupted; run the same command again to continue from here.',
@@ -197,7 +196,7 @@ export function addCopyLog(program: Command): void {
             const target = await side(to, databases.to, 'target');
             if (source.database?.kind === 'server' && target.database?.kind === 'server')
               await refuseSame(source.database, target.database);
-            return { source, target, report: await copyLog(only(source), only(target), watched) };
+            return { source, target, report: await copyLog(source, target, { ...watched, logOnly: options.logOnly }) };
           },
         );
         const { source, target, report } = result;

@@ -28,7 +28,7 @@ export interface CopySide {
   /** For messages, without passwords. */
   readonly name: string;
   readonly log: EventLog;
-  /** The database with counters and credentials; without it, only the log is copied. */
+  /** The database with counters, credentials and leases; without it, only the log is copied. */
   readonly database: Database | undefined;
   /** What belongs to a source that is not in a database. */
   readonly related?: Related;
@@ -45,6 +45,8 @@ const relatedOf = ({ db }: Database): Related => ({
 });
 
 export interface CopyOptions {
+  /** Without the data that belongs to the log. */
+  readonly logOnly?: boolean;
   /** Called at intervals; `phase` changes once. `events` counts those of this run. */
   readonly onProgress?: (progress: {
     readonly phase: 'copying' | 'comparing';
@@ -78,7 +80,7 @@ const PROGRESS_EVERY = 500;
 
 export async function copyLog(source: CopySide, target: CopySide, options: CopyOptions = {}): Promise<CopyReport> {
   const related = source.related ?? (source.database && relatedOf(source.database));
-  const both = related && target.database ? { related, to: target.database } : undefined;
+  const both = related && target.database && !options.logOnly ? { related, to: target.database } : undefined;
   if (source.database) await writeLeases({ database: source.database, eventLog: source.log });
   const after = await findStart(source, target);
   if (both) {

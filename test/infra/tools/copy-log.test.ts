@@ -307,6 +307,22 @@ describe('copy of a log', function () {
     expect(rows, 'the log has all of them').to.have.length(0);
   });
 
+  it('copies heartbeats that only leases had with --log-only, too', async () => {
+    const source = await open({ dataDir: newDirectory('leased-log') });
+    await fill(source, 20);
+    const beat = { tenant: 1, workspace: 1, agent: 1, at: 1_800_000_000, connection: null };
+    await createLeases(source.database.pool).renew(beat);
+    await source.close();
+    const [from, to] = ['leased-log', 'only-log'].map((name) => `embedded:${beside(name)}`) as [string, string];
+    newDirectory('only-log');
+    const { code, said } = await start('--from', from, '--to', to, '--log-only').ended;
+    expect(code, said).to.equal(0);
+    expect(said).not.to.contain('of service.');
+    await using target = await open({ dataDir: beside('only-log') });
+    const summaries = (await allOf(target.log)).filter(({ type }) => type === 'HeartbeatsReceived');
+    expect(summaries.map(({ data }) => data.agents)).to.deep.equal([[[1, 1, 0, 0]]]);
+  });
+
   it('copies large events in parts that the target accepts', async () => {
     await using standIn = closing(await startEventStoreStandIn());
     await using events = closing(await openEventStoreLog({ url: standIn.url, log }));
