@@ -108,19 +108,24 @@ async function append({ commands, leases }: Pick<SummaryParts, 'commands' | 'lea
 
 /** Appends the summaries of closed windows, and opens the next windows as soon as reads show them. */
 async function appendAll(parts: SummaryParts, workspace: number | 'all'): Promise<number> {
+  const windows = await parts.leases.closed(workspace);
+  if (windows.length === 0) return 0;
   let sum = 0;
-  for (const closed of await parts.leases.closed(workspace)) {
+  let newest = 0;
+  for (const closed of windows) {
     const { agents, position } = await append(parts, closed);
     sum += agents;
-    try {
-      await parts.readModels.reach([heartbeatsReceived.type], { position });
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      // Until a read shows the summary, it counts the lease. The window stays for the next run, and its heartbeats are safe.
-      continue;
-    }
-    await parts.leases.settle(closed);
+    newest = Math.max(newest, position);
   }
+  try {
+    // Once for all workspaces: a read model that is behind would make each of them wait.
+    await parts.readModels.reach([heartbeatsReceived.type], { position: newest });
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    // Until a read shows a summary, it counts the lease. The windows stay for the next run, and their heartbeats are safe.
+    return sum;
+  }
+  for (const closed of windows) await parts.leases.settle(closed);
   return sum;
 }
 

@@ -4,6 +4,7 @@ import {
   afterSummary,
   decideSummary,
   livenessStream,
+  type SummaryParts,
   summaryDecider,
   sumUpHeartbeats,
 } from '../../../commands/agents/leases.ts';
@@ -74,7 +75,11 @@ describe('summing up heartbeats', () => {
     const beat = (agent: number, at: number, connection: string | null = null, workspace = 1) =>
       leases.renew({ ...place(agent, workspace), at, connection });
     const shown = { reach: async () => undefined };
-    const parts = (readModels = shown, commands = world.process()) => ({ commands, leases, readModels });
+    const parts = (readModels: SummaryParts['readModels'] = shown, commands = world.process()) => ({
+      commands,
+      leases,
+      readModels,
+    });
     const summed = (workspace = 1) =>
       world
         .written()
@@ -164,6 +169,20 @@ describe('summing up heartbeats', () => {
     expect(beats(1)).to.equal(1);
     await sumUpHeartbeats(parts());
     expect(beats(1)).to.equal(2);
+    expect(await leases.closed('all')).to.deep.equal([]);
+  });
+
+  it('waits once for reads, however many workspaces there are', async () => {
+    const { leases, world, beat, parts, beats } = open();
+    for (let workspace = 1; workspace <= 20; workspace++) await beat(1, 100, null, workspace);
+    const waits: (number | undefined)[] = [];
+    const reach = async (_types: unknown, { position }: { readonly position?: number } = {}) => {
+      waits.push(position);
+      return undefined;
+    };
+    await sumUpHeartbeats(parts({ reach }));
+    expect(waits).to.deep.equal([world.written().length]);
+    expect([beats(1, 1), beats(1, 20)]).to.deep.equal([1, 1]);
     expect(await leases.closed('all')).to.deep.equal([]);
   });
 
