@@ -104,6 +104,9 @@ export interface HeartbeatParts {
   readonly now: () => number;
 }
 
+/** How often an agent is looked up that is renamed each time before its heartbeat is recorded. */
+const LOOKS = 10;
+
 /**
  * Records a heartbeat: with events for what it changes, otherwise by a renewal of the agent's lease.
  *
@@ -120,11 +123,13 @@ export async function recordHeartbeat(
 ): Promise<Inbox> {
   const { workspace, tenant } = context.origin;
   const all = await eachIsEvent(arrivedAt);
-  for (let recent = true; ; recent = false) {
+  for (let look = 1; ; look++) {
+    const recent = look === 1;
     const agent = await agentInLog(commands, workspace, ref, { recent });
     if (!agent) throw notFound('Agent');
     // If another process has renamed or deleted the agent, a refusal counts only after a fresh read.
     let moved = true;
+    let renamed = false;
     try {
       requireSelf(identity, agent);
       moved = false;
@@ -155,7 +160,8 @@ export async function recordHeartbeat(
       // A copy, because the second attempt repeats the same step of the request.
       const execute = (asEvent: boolean) =>
         commands.execute(agentDecider, stream, { ...context }, (state) => {
-          moved = state.deleted || state.name !== agent.name;
+          renamed = !state.deleted && state.name !== agent.name;
+          moved = state.deleted || renamed;
           if (moved) throw notFound('Agent');
           before = state;
           return !asEvent && isRoutine(state, found) ? [] : decideHeartbeat(state, found);
@@ -171,7 +177,8 @@ export async function recordHeartbeat(
       if ((routine && !renewed) || before?.status === 'offline') await leases.grant(place);
       return inbox;
     } catch (error) {
-      if (!moved || !recent || !(error instanceof AppError)) throw error;
+      const isOver = renamed ? look === LOOKS : !moved || !recent;
+      if (isOver || !(error instanceof AppError)) throw error;
     }
   }
 }

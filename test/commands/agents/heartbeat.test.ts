@@ -31,11 +31,14 @@ describe('a recorded heartbeat', () => {
     const id = await agents.make('ada', { status: 'busy' });
     const asked: Inbox['agent'][] = [];
     const seen: [TaskView['agent'], number][] = [];
+    /** What happens while the next inboxes are read. */
+    const whileRead: (() => Promise<unknown>)[] = [];
     const inboxes = {
       async find({ agent: bound }: TaskView, agent: Inbox['agent'], since: number): Promise<Inbox> {
         asked.push(agent);
         seen.push([bound, since]);
         if (fail) throw fail;
+        await whileRead.shift()?.();
         return { agent, workItems, pendingTasks: [], messages: [], until: Number.MAX_SAFE_INTEGER };
       },
     };
@@ -52,7 +55,7 @@ describe('a recorded heartbeat', () => {
         .record(agentStream(1, id), agents.context(), [
           sample(agentDetailsChanged, { agent_id: id, name: 'ada', changes: { name }, via: 'id' }),
         ]);
-    return { agents, id, asked, seen, beat, rename };
+    return { agents, id, asked, seen, beat, rename, whileRead };
   };
 
   it('returns the number of waiting items and the items', async () => {
@@ -118,6 +121,15 @@ describe('a recorded heartbeat', () => {
     await rename('zoe');
     await beat({ id }, 'zoe');
     expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data.name)).to.deep.equal(['ada', 'eve', 'zoe']);
+  });
+
+  it('by id is recorded for an agent that is renamed while its inbox is read, more than once', async () => {
+    const { agents, id, beat, rename, asked, whileRead } = await open();
+    await beat({ id });
+    for (const name of ['eve', 'zoe', 'ida']) whileRead.push(() => rename(name));
+    expect((await beat({ id })).agent.name).to.equal('ida');
+    expect(asked.slice(1).map(({ name }) => name)).to.deep.equal(['ada', 'eve', 'zoe', 'ida']);
+    expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data.name)).to.deep.equal(['ada', 'ida']);
   });
 
   it('is rejected for an agent that another process has deleted', async () => {
