@@ -14,7 +14,7 @@ import type { Freshness } from '../../shared/ports/read-models.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import { createKept } from '../kept.ts';
 import { nameSince } from '../monitoring/notifications.ts';
-import { type Reads, tableOf } from '../reads.ts';
+import { prepared, type Reads, tableOf } from '../reads.ts';
 import { tasksOf, workItemOf } from '../tasks/assignments.ts';
 import { TASK_MODELS } from '../tasks/tasks.ts';
 import { activitySeen } from '../tasks/visibility.ts';
@@ -54,7 +54,7 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
     urgent: (Item & { readonly created_at: number })[] | null;
     messages: AgentMessageRecord[] | null;
     tasks: TaskRecord[] | null;
-  }>`
+  }>`${prepared}
     SELECT n.unread, n.notifications, u.urgent, m.messages, w.tasks
     FROM (SELECT ${view.workspace}::int AS workspace_id, ${id}::bigint AS id, ${name}::text AS name) a,
     LATERAL (
