@@ -76,6 +76,7 @@ const lastOf = (checkpoints: readonly Pick<Checkpoint, 'changed'>[]): Position =
 
 export function snapshotAt(at: ReadAt, parts: SnapshotParts): Snapshot {
   const { database, positions, changes, past } = parts;
+  const waits = at.since !== undefined || at.position !== undefined;
   let position: Position | undefined;
   let isExact = true;
   /** The statement that chooses the position. */
@@ -120,12 +121,15 @@ export function snapshotAt(at: ReadAt, parts: SnapshotParts): Snapshot {
       (await readLive(query, schemas, shown)) ??
       (await readTogether(query, schemas, (schema) => known.get(schema) ?? 0));
     position = seen.to;
-    return seen.from <= seen.to ? seen.result : readPast(query, used, position);
+    if (seen.from <= seen.to) return seen.result;
+    if (waits) return readPast(query, used, position);
+    // What stands there now, and not what stood at the position of the read model that is furthest behind.
+    isExact = false;
+    return seen.result;
   }
 
   async function readAt(query: CompiledQuery, schemas: readonly string[], used: readonly Projection[], then: Position) {
     // A caller that does not wait for the head does not wait for other read models either.
-    const waits = at.since !== undefined || at.position !== undefined;
     if (!waits && shownBy(schemas) < then) return readLater(query, shownBy(schemas));
     await positions.reachSchemas(schemas, { position: then });
     return (await readLive(query, schemas, then))?.result ?? readPast(query, used, then);

@@ -190,6 +190,7 @@ describe('scheduled tasks', function () {
       'auto-cleanup',
       'cron-jobs',
       'github-sync',
+      'heartbeat-summary',
       'liveness-sweep',
       'project-deletions',
       'workspace-removals',

@@ -48,7 +48,8 @@ describe('full-text search', function () {
       await sql`UPDATE ${into('documents')} SET text = text || ' ' || ${text}::text WHERE id = ${Number(id)}`.execute(
         db,
       );
-      await sql`INSERT INTO ${sql.table(`${schemaOf(chatProjection)}.messages`)}
+      await sql`INSERT INTO ${sql.table(`${schemaOf(chatProjection)}.messages`)} (workspace_id, id, conversation, from_agent,
+          to_agent, to_agent_id, content, message_type, metadata, read_at, created_at, position)
         VALUES (${WORKSPACE}, ${Number(id)}, 'c', 'ada', 'bob', 1, ${text}, 'text', NULL, NULL, ${Number(id)}, ${Number(id)})`.execute(
         db,
       );

@@ -15,7 +15,6 @@ const WITHOUT_VIEW: Readonly<Record<string, string>> = {
   'admin/cleanup': 'counts rows that are too old',
   'agents/evidence': 'gives positions of events',
   'alerts/backtests': 'says how often a condition was met',
-  'alerts/conditions': 'says whether a condition is met',
   'github/syncs': 'for the sync, on schedule',
   'history/diff': 'for admins, who see all',
   'monitoring/status': 'counts',
