@@ -1,4 +1,6 @@
 /** What holds for every request: idempotency keys, bad input, methods, origins and hosts. */
+
+import { randomInt } from 'node:crypto';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
@@ -81,10 +83,18 @@ describe('contract: requests', () => {
 
   describe('invalid input', () => {
     /** As `call`, with a body of bytes. */
-    async function send(method: string, path: string, body: string | Buffer, headers: Record<string, string>) {
+    const proxied = fixture(() => startTestService({ MC_TRUSTED_PROXIES: '127.0.0.1' }));
+
+    async function send(
+      method: string,
+      path: string,
+      body: string | Buffer,
+      headers: Record<string, string>,
+      { url } = base,
+    ) {
       const all = new Headers({ 'x-api-key': TEST_KEY, 'content-type': 'application/json', ...headers });
       if (headers['x-api-key'] === '') all.delete('x-api-key');
-      const response = await fetch(`${base.url}${path}`, {
+      const response = await fetch(`${url}${path}`, {
         method,
         headers: all,
         body: new Uint8Array(Buffer.from(body)),
@@ -171,6 +181,8 @@ describe('contract: requests', () => {
       ];
       const before = process.memoryUsage().rss;
       let openCalls = 0;
+      // Limits of 127.0.0.1 are shared with other tests, where they are in Redis.
+      const address = `203.0.113.${randomInt(1, 255)}`;
       for (const [body, headers, status, sentence] of cases) {
         for (const path of ['/api/agents', '/api/adapters', '/api/agents/message']) {
           const reply = await send('POST', path, body, headers);
@@ -183,7 +195,8 @@ describe('contract: requests', () => {
           expect(process.memoryUsage().rss - before, 'the bomb was not unpacked').to.be.below(150_000_000);
         // Anonymous callers get the same response where they are admitted, five times a minute.
         if (openCalls++ >= 4) continue;
-        const open = await send('POST', '/api/setup', body, { ...headers, 'x-api-key': '' });
+        const anonymous = { 'x-api-key': '', 'x-forwarded-for': address };
+        const open = await send('POST', '/api/setup', body, { ...headers, ...anonymous }, proxied);
         expect(open.status, `setup ${JSON.stringify(headers)}`).to.equal(status);
       }
     });
