@@ -196,7 +196,7 @@ describe('commands: alert rules', () => {
       .then(alertRuleUpdated.draft({ rule_id: 7, action_config: { more: 1 }, recipient_agent: null }), raised);
     before.when(decideRecipient, { id: 3, name: 'ann', known: 'ann' }, notify).then();
     before.when(decideRecipient, { id: 4, name: 'anna', known: 'anna' }, notify).then();
-    // The same config sent again names the same agent, whoever has the name by now.
+    // The same configuration, sent a second time, still means the same agent, even if another one has the name now.
     before
       .when(decideChange, { action_config: { ...config, more: 2 } } as never, anyUrl, 9)
       .then(alertRuleUpdated.draft({ rule_id: 7, action_config: { ...config, more: 2 } }));
