@@ -44,7 +44,7 @@ describe('queue queries', function () {
   it('return tasks that wait for this or any agent: urgent, then due, then oldest first', async () => {
     expect(await waitingFor(1, 'ada', 20)).to.deep.equal([7, 3, 2, 6, 1, 10]);
     expect(await waitingFor(1, 'ada', 2), 'two of its own, and two of any').to.deep.equal([7, 3, 2, 6]);
-    expect(await waitingFor(1, 'nobody', 20)).to.deep.equal([2, 6, 1]);
+    expect(await waitingFor(1, 'unassigned', 20)).to.deep.equal([2, 6, 1]);
     expect(await waitingFor(2, 'ada', 20)).to.deep.equal([8]);
   });
 
@@ -60,7 +60,7 @@ describe('queue queries', function () {
 
   it('give concurrent polls one result: by workspace and agent', async () => {
     const polls = [
-      { workspace: 1, agent: 'nobody' },
+      { workspace: 1, agent: 'unassigned' },
       { workspace: 1, agent: 'ada' },
       { workspace: 2, agent: 'ada' },
       { workspace: 1, agent: 'ada' },
