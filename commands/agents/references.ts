@@ -72,14 +72,19 @@ async function presentOf(commands: Commands, workspace: number, id: number): Pro
   return { id, name: state.registered && !state.deleted ? state.name : null, known: state.name };
 }
 
+/** What an agent is now, and the admins to notify if it was deleted. */
+async function lookUp({ commands, reads }: FollowParts, workspace: number, agent: number) {
+  const present = await presentOf(commands, workspace, agent);
+  return { present, admins: present.name === null ? await adminNames(reads, workspace) : [] };
+}
+
 /** @returns whether the task changed */
 export async function followTask(
   { commands, reads }: FollowParts,
   context: CommandContext,
   { workspace, id, agent }: Pick<AssignedTask, 'workspace' | 'id' | 'agent'>,
 ): Promise<boolean> {
-  const present = await presentOf(commands, workspace, agent);
-  const admins = present.name === null ? await adminNames(reads, workspace) : [];
+  const { present, admins } = await lookUp({ commands, reads }, workspace, agent);
   const events = await unlessBusy(
     commands.execute(taskDecider, taskStream(workspace, id), context, (state) =>
       present.name === null
@@ -96,8 +101,7 @@ export async function followRule(
   context: CommandContext,
   { workspace, id, agent }: Pick<AssignedTask, 'workspace' | 'id' | 'agent'>,
 ): Promise<boolean> {
-  const present = await presentOf(commands, workspace, agent);
-  const admins = present.name === null ? await adminNames(reads, workspace) : [];
+  const { present, admins } = await lookUp({ commands, reads }, workspace, agent);
   const events = await unlessBusy(
     commands.execute(ruleDecider, ruleStream(workspace, id), context, (state) =>
       decideRecipient(state, present, (what) =>
