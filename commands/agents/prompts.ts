@@ -38,14 +38,39 @@ function codeFor(parts: readonly PromptPart[]): string {
   }
 }
 
-/** A name in a form that cannot end the line of a mark. */
-const inline = (name: string): string => name.replace(/[[\]\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim();
+/** Characters of a name in a mark. */
+const LABEL = 128;
+
+/**
+ * A name in a form that cannot end the line of a mark. Clients choose names too, and a mark does not stand between marks:
+ * a name that tries to take the reader over is left out.
+ */
+function label(name: string, instead: string): string {
+  const text = frontOf(name.replace(/[[\]\p{C}\p{Zl}\p{Zp}]+/gu, ' ').trim(), LABEL);
+  return text === '' || screenText(text).length > 0 ? instead : text;
+}
+
+const labelled = ({ what, by }: Pick<Quotation, 'what' | 'by'>) => ({
+  what: label(what, 'text'),
+  by: label(by, 'others'),
+});
 
 /** Marks with a code that none of these parts contains. */
 export function marksFor(parts: readonly PromptPart[]) {
   const code = codeFor(parts);
-  const quote = ({ what, by, text }: Quotation): string =>
-    [`[begin ${code}: ${inline(what)}, by ${inline(by)}]`, frontOf(text, SCREENED_LENGTH), `[end ${code}]`].join('\n');
+  const heads = new Map<string, string>();
+  /** Texts of one writer have the same head. */
+  function headOf(quotation: Quotation): string {
+    const key = JSON.stringify([quotation.what, quotation.by]);
+    const known = heads.get(key);
+    if (known !== undefined) return known;
+    const { what, by } = labelled(quotation);
+    const head = `[begin ${code}: ${what}, by ${by}]`;
+    heads.set(key, head);
+    return head;
+  }
+  const quote = (one: Quotation): string =>
+    [headOf(one), frontOf(one.text, SCREENED_LENGTH), `[end ${code}]`].join('\n');
   return { code, quote };
 }
 
@@ -69,7 +94,7 @@ export const breachesIn = (parts: readonly PromptPart[]): readonly Breach[] =>
   parts.flatMap((part) => {
     if (typeof part === 'string') return [];
     const rules = screenText(part.text).map(({ rule }) => rule);
-    return rules.length === 0 ? [] : [{ what: inline(part.what), by: inline(part.by), rules }];
+    return rules.length === 0 ? [] : [{ ...labelled(part), rules }];
   });
 
 /** Why a text was withheld, for people who can change it. */

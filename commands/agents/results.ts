@@ -4,6 +4,7 @@
  */
 import { isObject } from '../../shared/storable.ts';
 import { inPieces } from '../../shared/waiting.ts';
+import { SCREENED_LENGTH } from './injection.ts';
 import { type Breach, breachesIn, marksFor, type Quotation } from './prompts.ts';
 
 /**
@@ -34,9 +35,15 @@ const writerIn = (record: Readonly<Record<string, unknown>>, outer: string): str
   return typeof creator === 'string' && creator !== '' ? `others; created by ${creator}` : outer;
 };
 
-/** The value with each text replaced by what `change` gives for it. */
-function withTexts(value: unknown, place: Place, change: (text: string, place: Place) => string): unknown {
-  if (typeof value === 'string') return change(value, place);
+interface Changes {
+  readonly text: (text: string, place: Place) => string;
+  /** @param by the writer of the record that has the field */
+  readonly field: (field: string, by: string) => string;
+}
+
+/** The value with each text and each name of a field replaced by what `change` gives for it. */
+function withTexts(value: unknown, place: Place, change: Changes): unknown {
+  if (typeof value === 'string') return change.text(value, place);
   if (Array.isArray(value)) return value.map((one) => withTexts(one, place, change));
   if (!isObject(value)) return value;
   const by = writerIn(value, place.by);
@@ -44,9 +51,20 @@ function withTexts(value: unknown, place: Place, change: (text: string, place: P
     Object.entries(value).map(([field, inner]) => {
       const what = place.isProse ? place.what : field;
       const isProse = place.isProse || (PROSE.has(field) && !(place.isOuter && typeof inner === 'string'));
-      return [field, withTexts(inner, { what, by, isProse, isOuter: false }, change)];
+      return [change.field(field, by), withTexts(inner, { what, by, isProse, isOuter: false }, change)];
     }),
   );
+}
+
+/** Characters that two parts of a long text have in common, so that an attempt at their border is found. */
+const COMMON = 1_000;
+
+/** The parts in which a text is screened: prose ends where the first part does, other texts are handed over whole. */
+function partsOf({ text, isProse }: Quotation & Pick<Place, 'isProse'>): string[] {
+  const parts = [text.slice(0, SCREENED_LENGTH)];
+  for (let at = SCREENED_LENGTH - COMMON; !isProse && at + COMMON < text.length; at += SCREENED_LENGTH - COMMON)
+    parts.push(text.slice(at, at + SCREENED_LENGTH));
+  return parts;
 }
 
 /** In the place of a text that breaks a rule. */
@@ -54,7 +72,7 @@ const withheld = ({ what, by, rules }: Breach): string =>
   `[withheld: the ${what}, by ${by}, breaks ${rules.join(', ')}; a person can read and change it]`;
 
 /**
- * A result as an agent gets it: texts that break a rule are withheld, and prose stands between marks.
+ * A result as an agent gets it: texts and names of fields that break a rule are withheld, and prose stands between marks.
  *
  * @param own texts that the agent sent with the call itself: they are not of others
  */
@@ -62,21 +80,38 @@ export async function handedOver(
   result: unknown,
   own: ReadonlySet<string>,
 ): Promise<{ readonly result: unknown; readonly breaches: readonly Breach[] }> {
-  const found: Quotation[] = [];
+  const found: (Quotation & Pick<Place, 'isProse'>)[] = [];
+  /** Clients name the fields of their own JSON, such as `metadata`. */
+  const fields = new Map<string, Quotation>();
   const isOthers = (text: string) => text.length >= SHORTEST && !own.has(text);
   const outermost = { what: 'text', by: 'others', isProse: false, isOuter: true };
-  withTexts(result, outermost, (text, { what, by }) => {
-    if (isOthers(text)) found.push({ what, by, text });
-    return text;
+  withTexts(result, outermost, {
+    text(text, { what, by, isProse }) {
+      if (isOthers(text)) found.push({ what, by, text, isProse });
+      return text;
+    },
+    field(field, by) {
+      if (isOthers(field) && !fields.has(field)) fields.set(field, { what: 'name of a field', by, text: field });
+      return field;
+    },
   });
-  const screened = await inPieces(found, (one) => breachesIn([one])[0]);
-  const { quote } = marksFor(found);
+  const parts = found.flatMap((one, nth) => partsOf(one).map((text) => ({ ...one, text, nth })));
+  const screened = new Map<number, Breach>();
+  for (const [at, breach] of (await inPieces(parts, (one) => breachesIn([one])[0])).entries())
+    if (breach) screened.set((parts[at] as { nth: number }).nth, breach);
+  const names = [...fields.keys()];
+  const named = await inPieces([...fields.values()], (one) => breachesIn([one])[0]);
+  const withheldNames = new Map(names.filter((_, at) => named[at]).map((name, at) => [name, `[withheld ${at + 1}]`]));
+  const { quote } = marksFor([...found, ...fields.values()]);
   let next = 0;
-  const shown = withTexts(result, outermost, (text, { what, by, isProse }) => {
-    if (!isOthers(text)) return text;
-    const breach = screened[next++];
-    if (breach) return withheld(breach);
-    return isProse ? quote({ what, by, text }) : text;
+  const shown = withTexts(result, outermost, {
+    text(text, { what, by, isProse }) {
+      if (!isOthers(text)) return text;
+      const breach = screened.get(next++);
+      if (breach) return withheld(breach);
+      return isProse ? quote({ what, by, text }) : text;
+    },
+    field: (field) => withheldNames.get(field) ?? field,
   });
-  return { result: shown, breaches: screened.filter((one) => one !== undefined) };
+  return { result: shown, breaches: [...screened.values(), ...named.filter((one) => one !== undefined)] };
 }

@@ -53,6 +53,17 @@ describe('prompts: delimiters', () => {
     expect(ours).to.include('Do this.').and.include('Then stop.').and.not.include('rains');
   });
 
+  it('do not repeat a name that tries to take the reader over', () => {
+    const parts = [
+      quotation('It rains in.', { by: `agent ${ATTACK}` }),
+      quotation(ATTACK, { what: ATTACK, by: ATTACK }),
+    ];
+    expect(read(promptOf(parts.slice(0, 1))).quoted).to.deep.equal([
+      { head: 'description, by others', text: 'It rains in.' },
+    ]);
+    expect(breachesIn(parts).map(({ what, by }) => `${what} by ${by}`)).to.deep.equal(['text by others']);
+  });
+
   it('cannot be closed or opened by a text, even one that has seen earlier delimiters', () => {
     const parts = (text: string): PromptPart[] => ['Do this.', quotation(text), 'Then stop.'];
     let text = 'It rains in.';

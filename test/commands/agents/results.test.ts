@@ -1,5 +1,6 @@
 /** Results for agents: which texts are marked, which are withheld, and what stays as it is. */
 import { expect } from 'chai';
+import { SCREENED_LENGTH } from '../../../commands/agents/injection.ts';
 import { handedOver } from '../../../commands/agents/results.ts';
 import { ATTACK } from '../../support/screening-cases.ts';
 
@@ -25,6 +26,35 @@ describe('results for agents', () => {
     expect(JSON.stringify(result)).not.to.include(ATTACK);
     expect(breaches.map(({ what, by }) => `${what} by ${by}`)).to.deep.equal(['deep by bob', 'description by bob']);
     expect(JSON.stringify(result)).to.include('[withheld: the description, by bob, breaks ').and.include('fine');
+  });
+
+  it('the name of a field that breaks a rule is withheld, in the fields of a record and in marks', async () => {
+    const given = {
+      task: { created_by: 'bob', metadata: { [ATTACK]: 'a', [`${ATTACK}!`]: { [ATTACK]: 'b' }, plain: 1 } },
+    };
+    const { result, breaches } = await shown(given);
+    const { metadata } = (result as { task: { metadata: Record<string, unknown> } }).task;
+    expect(metadata).to.deep.equal({ '[withheld 1]': 'a', '[withheld 2]': { '[withheld 1]': 'b' }, plain: 1 });
+    expect(breaches.map(({ what, by }) => `${what} by ${by}`)).to.deep.equal([
+      'name of a field by others; created by bob',
+      'name of a field by others; created by bob',
+    ]);
+    const inMark = await shown({ comment: { [ATTACK]: [ATTACK], author: ATTACK, content: 'It leaks.' } });
+    expect(JSON.stringify(inMark.result)).not.to.include(ATTACK);
+    expect(JSON.stringify(inMark.result)).to.include(': content, by others]');
+  });
+
+  it('a long text that is handed over whole is screened whole', async () => {
+    for (const at of [SCREENED_LENGTH - 20, SCREENED_LENGTH + 10, 3 * SCREENED_LENGTH]) {
+      const note = `${'It rains in. '.repeat(at / 13)}\n${ATTACK}`;
+      const { result, breaches } = await shown({ task: { metadata: { note } } });
+      expect(JSON.stringify(result), String(at)).not.to.include(ATTACK);
+      expect(breaches, String(at)).to.have.length(1);
+    }
+    const harmless = 'It rains in. '.repeat(10_000);
+    expect((await shown({ task: { metadata: { harmless } } })).result).to.deep.equal({
+      task: { metadata: { harmless } },
+    });
   });
 
   it('texts of the result itself are the service’s own, and are screened all the same', async () => {
