@@ -40,7 +40,7 @@ export function decideReview(
  * Records a review.
  *
  * @returns its id
- * @throws AppError 404, 403 for an agent's own work
+ * @throws AppError 404, 403 for an agent's own work, 409 `HELD_BY_ANOTHER_AGENT`
  */
 export async function reviewTask(
   commands: Commands,

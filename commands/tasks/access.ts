@@ -31,8 +31,11 @@ export function requireAccess(caller: TaskCaller, state: TaskState): void {
   requireHolder(caller, state);
 }
 
-/** Refuses an agent's review of its own work. @throws AppError 403 */
-export function requireReviewer({ kind, agentName, agentId }: TaskCaller, { task }: TaskState): void {
+/** Refuses an agent's review of its own work, and of work that another agent has in progress. @throws AppError 403, 409 */
+export function requireReviewer(caller: TaskCaller, state: TaskState): void {
+  const { kind, agentName, agentId } = caller;
+  const { task } = state;
+  requireHolder(caller, state);
   if (kind !== 'agent-key' || agentName === null) return;
   if (isAssignedTo(assigneeIn(task), { name: agentName, id: agentId }))
     throw forbidden(`This task is assigned to ${agentName}, and an agent cannot review its own work.`);

@@ -10,7 +10,7 @@ import { type Identity, TASK_VIEW, taskViewOf } from '../../../shared/identity.t
 import { seconds } from '../../../shared/time.ts';
 import { isBoundKey } from '../../auth/agent-keys.ts';
 import { defineCachedRoute, defineRoute, type Route } from '../../http/route.ts';
-import { SEEN } from '../tasks/tasks.ts';
+import { HELD, SEEN } from '../tasks/tasks.ts';
 
 const idOf = (text: string | undefined): number | undefined => {
   const id = /^\s*\d{1,15}\s*$/.test(text ?? '') ? Number(text) : 0;
@@ -80,11 +80,11 @@ const review = defineRoute({
   path: '/api/quality-review',
   summary: 'Approve a task, or send it back to work',
   mcp: { tool: 'review_task', takes: ['taskId', 'status', 'notes', 'reviewer'] },
-  description: `An approval by an admin, or with the API key of the deployment, makes the task done; without \`reviewer\` it is one by \`${GATEKEEPER}\`, which all other ways into \`done\` ask for. Approvals by other callers are kept and shown, under their own names, and change nothing else; \`message\` says so. Each review names the caller in \`reviewed_by\`. A rejection sends the task back to work. With the key of an agent, \`reviewer\` is the agent; it cannot review tasks that are assigned to it.`,
+  description: `An approval by an admin, or with the API key of the deployment, makes the task done; without \`reviewer\` it is one by \`${GATEKEEPER}\`, which all other ways into \`done\` ask for. Approvals by other callers are kept and shown, under their own names, and change nothing else; \`message\` says so. Each review names the caller in \`reviewed_by\`. A rejection sends the task back to work. With the key of an agent, \`reviewer\` is the agent; it cannot review tasks that are assigned to it. ${HELD}`,
   access: 'operator',
   rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'screened' },
   body: contract.qualityReviewBody,
-  refuses: [404],
+  refuses: [404, 409],
   responses: { 200: { description: 'Recorded', schema: contract.reviewedResponse } },
   async respond({ body, identity, services, command }) {
     const { status, notes } = body;

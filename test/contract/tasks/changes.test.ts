@@ -173,6 +173,8 @@ describe('changes of tasks', () => {
         ['PUT', `/api/tasks/${id}`, { assigned_to: other }],
         ['PUT', '/api/tasks', { tasks: [{ id, status: 'review' }] }],
         ['POST', `/api/tasks/${id}/comments`, { content: 'It is done.' }],
+        ['POST', '/api/quality-review', { taskId: id, status: 'rejected', notes: 'Do it again.' }],
+        ['POST', '/api/quality-review', { taskId: id, status: 'approved', notes: 'It is done.' }],
         ['DELETE', `/api/tasks/${id}`],
       ];
       for (const [method, path, body] of writes) {
