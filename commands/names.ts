@@ -104,6 +104,20 @@ export async function isNameOfAnother(
   return false;
 }
 
+/**
+ * Whether a text reads as another user or an agent: its name, or a display name, or one that looks like either.
+ *
+ * @param owner stream of the user who writes it
+ */
+export async function readsAsAnother(
+  ...[commands, workspace, text, owner]: [Pick<Commands, 'load' | 'displayed'>, number, string, string]
+): Promise<boolean> {
+  if (await isNameOfAnother(commands, workspace, text, owner)) return true;
+  for (const key of displayKeys(text))
+    if ((await displayedAs(commands, workspace, key)).some((id) => userStream(id) !== owner)) return true;
+  return false;
+}
+
 /** @throws AppError 409 for a display name that looks like the name of another user, or of an agent of the workspace */
 export async function refuseNameOfAnother(
   ...[commands, workspace, displayName, owner]: Parameters<typeof isNameOfAnother>

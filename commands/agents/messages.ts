@@ -1,8 +1,11 @@
 /** Messages between agents. Stream: `agent_messages-<workspace>-<recipient id>`. */
-import { notFound } from '../../shared/errors.ts';
+import { forbidden, notFound } from '../../shared/errors.ts';
 import { agentMessageSent } from '../../shared/events/agents/messages.ts';
+import { userStream } from '../../shared/events/auth/users.ts';
 import type { EventOf } from '../../shared/events/define.ts';
+import { displayNameFault } from '../../shared/names.ts';
 import type { CommandContext, Commands } from '../handler.ts';
+import { readsAsAnother } from '../names.ts';
 import { findSecrets } from './exposure.ts';
 import { refuseInjection } from './injection.ts';
 
@@ -16,22 +19,45 @@ export interface Message {
 /** Id of the workspace's agent of this name, according to the read model. */
 export type AgentIdOf = (name: string) => Promise<number | undefined>;
 
+/** A user who is no admin. */
+export interface Sender {
+  readonly id: number;
+  readonly username: string;
+}
+
+/**
+ * An agent acts on messages by who sent them, so a user does not send one in the name of another user or the service.
+ *
+ * @throws AppError 403
+ */
+async function checkSender(commands: Commands, workspace: number, { id, username }: Sender, from: string) {
+  const isService = displayNameFault(from, username) !== undefined;
+  if (isService || (await readsAsAnother(commands, workspace, from, userStream(id))))
+    throw forbidden(
+      `from: "${from}" is the name of another user or of the service, or looks like one; send under your own name, or that of an agent.`,
+    );
+}
+
 /**
  * Sends a message to an agent of the caller's workspace. Credentials in it are counted, not blocked.
  *
+ * @param sender whose `from` is checked unless it names an agent; undefined: not checked
  * @returns the message's id
- * @throws AppError 422 for a text that tries to take the agent over, 404 when there is no such agent
+ * @throws AppError 422 for a text that tries to take the agent over, 403 for the name of another user, 404 when there is
+ *   no such agent
  */
 export async function sendMessage(
   commands: Commands,
   context: CommandContext,
   agentIdOf: AgentIdOf,
   { from, to, content, message_type }: Message,
+  sender?: Sender,
 ): Promise<number> {
   refuseInjection('The message', content);
   const toAgentId = await agentIdOf(to);
   if (toAgentId === undefined) throw notFound('Agent');
   const fromAgentId = (await agentIdOf(from)) ?? null;
+  if (sender && fromAgentId === null) await checkSender(commands, context.origin.workspace, sender, from);
   const messageId = await commands.counters.take('message');
   const { count, types } = findSecrets(content);
   const { events } = await commands.record(`agent_messages-${context.origin.workspace}-${toAgentId}`, context, [

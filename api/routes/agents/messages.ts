@@ -16,7 +16,7 @@ const send = defineRoute({
   summary: 'Send a message to an agent',
   mcp: { tool: 'send_message', takes: ['from', 'to', 'content', 'type'] },
   description:
-    'The recipient gets a notification. Prompt injection attempts are refused; credentials in the text are reported.',
+    'The recipient gets a notification. Prompt injection attempts are refused; credentials in the text are reported. `from` is the name of an agent or of the caller; only admins send in the name of other users.',
   access: 'operator',
   rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'refused' },
   body: messageBody,
@@ -26,12 +26,9 @@ const send = defineRoute({
   async respond({ body, identity, services, command }) {
     const { from, to } = body;
     const agentIdOf = async (name: string) => (await findAgent(services.reads, identity.workspace, { name }))?.id;
-    const id = await sendMessage(services.commands, command, agentIdOf, {
-      from,
-      to,
-      content: body.content ?? body.message ?? '',
-      message_type: body.type ?? 'text',
-    });
+    const message = { from, to, content: body.content ?? body.message ?? '', message_type: body.type ?? 'text' };
+    const sender = identity.kind === 'user' && identity.role !== 'admin' ? identity : undefined;
+    const id = await sendMessage(services.commands, command, agentIdOf, message, sender);
     return { success: true, id };
   },
 });

@@ -137,4 +137,15 @@ describe('Messages between agents', () => {
   it('returns 404 for an unknown recipient', async () => {
     expect((await send('ada', 'nobody', 'x')).status).to.equal(404);
   });
+
+  it('a user sends under its own name or that of an agent; only admins under the names of other users', async () => {
+    const olly = await world.makeSession({ username: 'olly', role: 'operator' });
+    await world.makeSession({ username: 'bella', role: 'admin', display_name: 'Bella Boss' });
+    const from = async (name: string, as = olly) =>
+      (await ask('POST', '/api/agents/message', { from: name, to: 'eve', content: 'hello' }, as)).status;
+    for (const name of ['bella', 'BELLA', 'b\u0435lla', 'Bella Boss', 'Be11a Boss', 'system', 'aegis', 'agent:ada'])
+      expect(await from(name), name).to.equal(403);
+    for (const name of ['olly', 'ada', 'a tool of mine']) expect(await from(name), name).to.equal(200);
+    for (const name of ['bella', 'system']) expect(await from(name, world.adminKey), name).to.equal(200);
+  });
 });
