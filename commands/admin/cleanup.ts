@@ -22,7 +22,7 @@ import type { CommandContext, Commands } from '../handler.ts';
 import { withoutIntents } from '../intents.ts';
 
 /** Rows that one event removes. */
-const CHUNK = 500;
+const CHUNK = 100;
 /** Rows of a table that one call removes. */
 export const MOST_ROWS = 50_000;
 

@@ -33,7 +33,7 @@ const FRESH_MS = 5_000;
 /** Agents in one event. */
 const AGENTS = 1_000;
 /** Rows that one event removes. */
-const ROWS = 1_000;
+const ROWS = 200;
 
 export const summaryDecider = defineDecider<SummaryState>({
   kind: 'summaries of heartbeats',

@@ -12,6 +12,7 @@ import type { Credentials, KeyRecord, SessionRecord } from '../../shared/ports/c
 import { seconds } from '../../shared/time.ts';
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
+import { deleteOld } from '../stores/pieces.ts';
 import { createPasswords } from './passwords.ts';
 
 /** How long key uses are collected before they are written, milliseconds. */
@@ -196,8 +197,8 @@ export const sessionsSchedule = (pool: pg.Pool, now: () => number): Schedule => 
   kind: 'purge-sessions',
   name: 'Delete ended sessions',
   everyMs: EVERY_HOUR_MS,
-  async run() {
-    const { rowCount } = await pool.query('DELETE FROM credentials.sessions WHERE expires_at <= $1', [seconds(now())]);
-    return `${counted(rowCount ?? 0, 'session was', 'sessions were')} deleted.`;
+  async run(_asked, signal) {
+    const ended = { table: 'credentials.sessions', by: 'expires_at', before: seconds(now()) + 1 };
+    return `${counted(await deleteOld(pool, ended, { signal }), 'session was', 'sessions were')} deleted.`;
   },
 });

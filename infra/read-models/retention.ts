@@ -14,11 +14,9 @@ import type { Locks } from '../../shared/ports/locks.ts';
 import { DAY } from '../../shared/time.ts';
 import { nextTurn } from '../../shared/waiting.ts';
 import type { AnyDatabase } from '../database/database.ts';
+import { PIECE } from '../stores/pieces.ts';
 import { blocksBefore } from './history.ts';
 import { qualified } from './tables.ts';
-
-/** Versions per statement; small, so that others can use the embedded database in between. */
-const BATCH = 1_000;
 
 /**
  * The position at which the history begins if it is kept for this many days; 0: at the first event.
@@ -46,7 +44,7 @@ export async function beginPastAt(
   db: AnyDatabase,
   projections: readonly Projection[],
   position: Position,
-  { signal, batch = BATCH }: { readonly signal?: AbortSignal; readonly batch?: number } = {},
+  { signal, batch = PIECE }: { readonly signal?: AbortSignal; readonly batch?: number } = {},
 ): Promise<number> {
   let removed = 0;
   for (const projection of projections) {

@@ -15,6 +15,7 @@ import { counted, EVERY_TEN_MINUTES_MS, type Schedule } from '../../commands/sch
 import { type AppError, conflict, RUN_IN_PROGRESS } from '../../shared/errors.ts';
 import type { IdempotencyRecord, IdempotencyStore } from '../../shared/ports/idempotency.ts';
 import { createBackOff, pause } from '../../shared/waiting.ts';
+import { deleteOld } from './pieces.ts';
 
 /** A lease expires when it has not been renewed for this long, milliseconds. */
 const LEASE_MS = 10_000;
@@ -214,9 +215,10 @@ async function findOrMakeSecret(pool: pg.Pool): Promise<Buffer> {
 }
 
 /** Deletes records older than 24 h. @returns their number */
-export async function purgeIdempotency(pool: pg.Pool): Promise<number> {
-  const { rowCount } = await pool.query(`DELETE FROM service.idempotency WHERE created_at < ${NOW} - $1`, [KEPT_MS]);
-  return rowCount ?? 0;
+export async function purgeIdempotency(pool: pg.Pool, signal?: AbortSignal): Promise<number> {
+  const { rows } = await pool.query(`SELECT ${NOW} AS now`);
+  const before = (rows[0] as { now: number }).now - KEPT_MS;
+  return deleteOld(pool, { table: 'service.idempotency', by: 'created_at', before }, { signal });
 }
 
 export const idempotencySchedule = (pool: pg.Pool): Schedule => ({
@@ -224,7 +226,7 @@ export const idempotencySchedule = (pool: pg.Pool): Schedule => ({
   kind: 'purge-idempotency-keys',
   name: 'Delete old idempotency keys',
   everyMs: EVERY_TEN_MINUTES_MS,
-  async run() {
-    return `${counted(await purgeIdempotency(pool), 'key was', 'keys were')} forgotten.`;
+  async run(_asked, signal) {
+    return `${counted(await purgeIdempotency(pool, signal), 'key was', 'keys were')} forgotten.`;
   },
 });

@@ -245,7 +245,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   projections: { column: 'projections', shared: ['apply', 'columns', 'index', 'projection'] },
   queries: { column: 'queries', shared: ['evidence', 'kept', 'names', 'reads', 'records'] },
   'api/routes': { column: 'routes', shared: ['index'] },
-  'infra/stores': { column: 'stores', shared: ['counters', 'idempotency', 'snapshots'] },
+  'infra/stores': { column: 'stores', shared: ['counters', 'idempotency', 'pieces', 'snapshots'] },
   'infra/outgoing': { column: 'outgoing', shared: ['post', 'proxy', 'request', 'runner'] },
   'test/commands': {
     column: 'commands',
@@ -256,7 +256,7 @@ export const FLOORS: Readonly<Record<string, Floor>> = {
   'test/commands/schedules': { column: 'schedules', shared: [], mirrors: 'commands/schedules' },
   'test/projections': { column: 'projections', shared: ['projection'], mirrors: 'projections' },
   'test/queries': { column: 'queries', shared: ['kept', 'records'], mirrors: 'queries' },
-  'test/infra/stores': { column: 'stores', shared: ['counters', 'idempotency'], mirrors: 'infra/stores' },
+  'test/infra/stores': { column: 'stores', shared: ['counters', 'idempotency', 'pieces'], mirrors: 'infra/stores' },
   'test/infra/outgoing': { column: 'outgoing', shared: ['post', 'proxy'], mirrors: 'infra/outgoing' },
   'test/contract': {
     column: 'contract',

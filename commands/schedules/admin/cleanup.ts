@@ -16,7 +16,7 @@ import { scheduledContext } from '../../policies/policy.ts';
 import { counted, EVERY_MINUTE_MS, EVERY_TEN_MINUTES_MS, isOn, type Schedule, type Setting } from '../schedule.ts';
 
 /** Records in one event. */
-const BATCH = 1_000;
+const BATCH = 100;
 
 /**
  * @returns the number of removed notifications

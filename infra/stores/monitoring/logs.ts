@@ -15,6 +15,7 @@ import { frontOf, storableText } from '../../../shared/storable.ts';
 import { DAY } from '../../../shared/time.ts';
 import { settledWithin } from '../../../shared/waiting.ts';
 import type { TakenLines } from '../../logging.ts';
+import { deleteOld } from '../pieces.ts';
 
 /** Limits per workspace: the newest lines, up to a number and a size in bytes. */
 const KEPT = { lines: 10_000, bytes: 8_000_000 };
@@ -30,6 +31,7 @@ const MAX_DATA = 4_000;
 /** Time limit for the last lines at shutdown, milliseconds. */
 const END_MS = 2_000;
 
+const LINES = 'service.log_entries';
 const COLUMNS = 'id, at, level, source, session, message, data';
 
 const BASE36 = 36;
@@ -39,6 +41,17 @@ const idOf = (prefix: string, at: number): string =>
     .toString(BASE36)
     .padStart(SUFFIX, '0')}`;
 
+/** The next workspace with lines after `$1`; null: there is none. */
+const NEXT_WORKSPACE =
+  'SELECT min(workspace) AS workspace FROM service.log_entries WHERE $1::int IS NULL OR workspace > $1';
+
+/** The newest line of workspace `$1` beyond `$2` lines or `$3` bytes; null: there is none. */
+const BEYOND = `SELECT max(seq) AS seq FROM (
+  SELECT seq, row_number() OVER newest AS place, sum(bytes) OVER newest AS bytes FROM (
+    SELECT seq, bytes FROM service.log_entries WHERE workspace = $1 ORDER BY seq DESC LIMIT $2::int + 1
+  ) few WINDOW newest AS (ORDER BY seq DESC)
+) counted WHERE place > $2 OR bytes > $3`;
+
 /** A text with the special characters of `LIKE` taken literally. */
 const literally = (text: string): string => `%${text.replace(/[\\%_]/g, '\\$&')}%`;
 
@@ -46,7 +59,7 @@ export interface LogEntryStore extends LogEntries {
   /** Adds lines of the service. */
   addOwn(entries: readonly NewLogEntry[]): Promise<void>;
   /** Deletes lines older than this many days (0: no limit of age), and lines beyond the limits. */
-  purge(days: number, now: number): Promise<number>;
+  purge(days: number, now: number, signal?: AbortSignal): Promise<number>;
 }
 
 export function createLogEntries(pool: pg.Pool, kept: typeof KEPT = KEPT): LogEntryStore {
@@ -76,18 +89,12 @@ export function createLogEntries(pool: pg.Pool, kept: typeof KEPT = KEPT): LogEn
     if (count >= TRIM_EVERY) await trim(workspace);
   }
 
-  /** Deletes the oldest lines of a workspace, or of all, that exceed the limits. */
-  async function trim(workspace: number | null): Promise<number> {
-    const { rowCount } = await pool.query(
-      `DELETE FROM service.log_entries WHERE seq IN (
-         SELECT seq FROM (
-           SELECT seq, row_number() OVER newest AS place, sum(bytes) OVER newest AS bytes FROM service.log_entries
-           WHERE $1::int IS NULL OR workspace = $1 WINDOW newest AS (PARTITION BY workspace ORDER BY seq DESC)
-         ) counted WHERE place > $2 OR bytes > $3
-       )`,
-      [workspace, kept.lines, kept.bytes],
-    );
-    return rowCount ?? 0;
+  /** Deletes the oldest lines of a workspace that exceed the limits. */
+  async function trim(workspace: number, signal?: AbortSignal): Promise<number> {
+    const { rows } = await pool.query(BEYOND, [workspace, kept.lines, kept.bytes]);
+    const { seq } = rows[0] as { seq: number | null };
+    if (seq === null) return 0;
+    return deleteOld(pool, { table: LINES, by: 'seq', before: seq + 1, workspace }, { signal });
   }
 
   return {
@@ -135,11 +142,15 @@ export function createLogEntries(pool: pg.Pool, kept: typeof KEPT = KEPT): LogEn
       );
       return rows as LogEntry[];
     },
-    async purge(days, now) {
-      let deleted = await trim(null);
-      if (days > 0) {
-        const old = await pool.query('DELETE FROM service.log_entries WHERE at < $1', [now - days * DAY * 1_000]);
-        deleted += old.rowCount ?? 0;
+    async purge(days, now, signal) {
+      const before = now - days * DAY * 1_000;
+      // First, so that fewer lines have to be counted.
+      let deleted = days > 0 ? await deleteOld(pool, { table: LINES, by: 'at', before }, { signal }) : 0;
+      for (let after: number | null = null; !signal?.aborted; ) {
+        const { rows } = await pool.query(NEXT_WORKSPACE, [after]);
+        ({ workspace: after } = rows[0] as { workspace: number | null });
+        if (after === null) break;
+        deleted += await trim(after, signal);
       }
       return deleted;
     },
@@ -216,8 +227,8 @@ export const logLinesSchedule = (pool: pg.Pool, setting: Setting, now: () => num
   kind: 'purge-logs',
   name: 'Delete old log lines',
   everyMs: EVERY_TEN_MINUTES_MS,
-  async run() {
+  async run(_asked, signal) {
     const days = Number(await setting('retention.logs_days'));
-    return `${counted(await createLogEntries(pool).purge(days, now()), 'line was', 'lines were')} deleted.`;
+    return `${counted(await createLogEntries(pool).purge(days, now(), signal), 'line was', 'lines were')} deleted.`;
   },
 });

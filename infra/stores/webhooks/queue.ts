@@ -17,6 +17,8 @@ import {
   type WebhookQueue,
   type WebhookRecords,
 } from '../../../shared/ports/webhooks/queue.ts';
+import { nextTurn } from '../../../shared/waiting.ts';
+import { PIECE } from '../pieces.ts';
 
 /** The database's clock, Unix ms; `now()` would be the start of the transaction. */
 const NOW = '(extract(epoch FROM clock_timestamp()) * 1000)::bigint';
@@ -134,6 +136,18 @@ export function createWebhookRecords(pool: pg.Pool): WebhookRecords {
 const PRUNE = `DELETE FROM service.webhook_deliveries WHERE webhook_id = $1 AND next_retry_at IS NULL AND id <= (
   SELECT id FROM service.webhook_deliveries WHERE webhook_id = $1 ORDER BY id DESC OFFSET ${KEPT_DELIVERIES} LIMIT 1
 )`;
+
+/**
+ * Removes deliveries from before `$1` (Unix ms) among the next ones after the id `$2`, without those that wait for a retry.
+ * Ids and times ascend together: where none is old, all later ones are newer.
+ */
+const PURGE = `
+  WITH part AS (SELECT id, created_at, next_retry_at FROM service.webhook_deliveries WHERE id > $2 ORDER BY id LIMIT ${PIECE}),
+  gone AS (
+    DELETE FROM service.webhook_deliveries
+    WHERE id = ANY (ARRAY(SELECT id FROM part WHERE created_at < $1 AND next_retry_at IS NULL))
+  )
+  SELECT max(id) AS last, count(*) FILTER (WHERE created_at < $1)::int AS old FROM part`;
 
 /** Parameters `$1` and `$2` of `WANTED`. */
 const wantedArrays = (wanted: Wanted): unknown[] => [[...wanted.keys()], [...wanted.values()]];
@@ -255,9 +269,13 @@ export function createWebhookQueue(pool: pg.Pool, leaseMs: number): WebhookQueue
       await pool.query('DELETE FROM service.webhooks WHERE webhook_id = $1 AND lease = $2', [webhook, lease]);
     },
     async purge(before) {
-      await pool.query('DELETE FROM service.webhook_deliveries WHERE created_at < $1 AND next_retry_at IS NULL', [
-        before,
-      ]);
+      for (let after = 0; ; ) {
+        const { rows } = await pool.query(PURGE, [before, after]);
+        const { last, old } = rows[0] as { last: number | null; old: number };
+        if (last === null || old === 0) return;
+        after = last;
+        await nextTurn();
+      }
     },
   };
 }
