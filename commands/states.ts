@@ -73,8 +73,8 @@ export interface States {
   forget(stream: string): void;
 }
 
-const weightOf = (decider: Decider<unknown>, state: unknown): number =>
-  Math.max(SMALL, Math.ceil(decider.sizeOf?.(state) ?? 0));
+const weightOf = (decider: Decider<unknown>, state: unknown, small = SMALL): number =>
+  Math.max(small, Math.ceil(decider.sizeOf?.(state) ?? 0));
 
 /** The kind under which states of the decider are saved; undefined if they are not saved. */
 export const snapshotKind = ({ kind, snapshotVersion }: Decider<unknown>): string | undefined =>
@@ -87,8 +87,9 @@ interface RecentState {
   readonly weight: number;
 }
 
-/** Maximum number of characters in all these states together. */
+/** Maximum number of characters in all these states together, and the minimum weight of one: 20,000 small ones. */
 const RECENT_CHARACTERS = 16_000_000;
+const RECENT_SMALL = 800;
 
 export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: Snapshots | undefined): States {
   const states = new LRUCache<string, KeptState>({
@@ -112,7 +113,7 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
     // Another read, or an append, may have got further in the meantime.
     if ((recents.peek(name)?.now.revision ?? -1) <= now.revision) {
       kinds.add(decider.kind);
-      recents.set(name, { decider, now, weight: weightOf(decider, now.state) });
+      recents.set(name, { decider, now, weight: weightOf(decider, now.state, RECENT_SMALL) });
     }
     return now;
   }
@@ -134,7 +135,7 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
       const next = { state, revision: last.revision, position: last.position, at: last.meta.at };
       // Most events do not change this state; the cache computes weights only for new entries.
       if (state === now.state) recent.now = next;
-      else recents.set(name, { decider, now: next, weight: weightOf(decider, state) });
+      else recents.set(name, { decider, now: next, weight: weightOf(decider, state, RECENT_SMALL) });
     }
   }
 
