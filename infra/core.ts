@@ -132,7 +132,7 @@ export async function openCore(
       prepared: database.kind === 'embedded',
     });
     const own = isAlone(database)
-      ? { changed: changes.last, leases: leases.moves, credentials: () => credentials.changes() }
+      ? { changes, leases: leases.moves, credentials: () => credentials.changes() }
       : undefined;
     const positions = new Positions({ database, projections, log, visibleTimeoutMs, head, own });
     // Processes that share a database look up the current identity of credentials in it, not in the log.

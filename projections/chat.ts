@@ -33,6 +33,7 @@ export const messagesTable = defineTable(
   {
     key: ['workspace_id', 'id'],
     sized: true,
+    concerns: ({ to_agent_id }) => ({ ids: [to_agent_id] }),
     // Reading a message changes its position, so the order is by time and id.
     indexes: [
       'workspace_id, created_at, id',

@@ -54,6 +54,21 @@ export type Columns = Readonly<Record<string, ColumnType>>;
 export type RowOf<C extends Columns> = { readonly [K in keyof C]: ValueOf<C[K]> };
 export type StoredRow<Row> = Row & { readonly position: number };
 
+/**
+ * The agents of a row's workspace whose inboxes a change of the row may change: by name, by id, or by their names in a text.
+ * `all`: every agent.
+ */
+export type Concerned =
+  | 'all'
+  | {
+      readonly names?: readonly (string | null)[];
+      readonly ids?: readonly (number | null)[];
+      readonly mentionedIn?: string;
+    };
+
+// biome-ignore lint/suspicious/noExplicitAny: a row of any table; `defineTable`, `change` and `insert` keep each one typed.
+type AnyRow = any;
+
 export interface Table<C extends Columns = Columns, N extends string = string> {
   readonly name: N;
   readonly columns: C;
@@ -72,6 +87,13 @@ export interface Table<C extends Columns = Columns, N extends string = string> {
   readonly createdAt?: string;
   /** The table has a column `bytes` as well: the size of a row's texts and JSON as JSON, for pages that end by size. */
   readonly sized?: true;
+  /**
+   * The agents that a row concerns. A change concerns those of the row as it was and as it is. Of tables without it,
+   * nothing that is cached for an agent may be built (`Freshness.stampFor`).
+   *
+   * @param other the row on the other side of the change; undefined: there is none
+   */
+  readonly concerns?: (row: AnyRow, other: AnyRow | undefined) => Concerned;
   /** Some changes are `unversioned`, so queries of the past need statements of their own (`inPastToo` in `queries/reads.ts`). */
   readonly hasGaps?: true;
 }
@@ -90,10 +112,11 @@ export function defineTable<const N extends string, const C extends Columns>(
     readonly fillFactor?: number;
     readonly createdAt?: keyof C & string;
     readonly sized?: true;
+    readonly concerns?: (row: RowOf<C>, other: RowOf<C> | undefined) => Concerned;
     readonly hasGaps?: true;
   },
 ): Table<C, N> {
-  const { key, indexes = [], searched = [], fillFactor = 100, createdAt, sized, hasGaps } = options;
+  const { key, indexes = [], searched = [], fillFactor = 100, createdAt, sized, concerns, hasGaps } = options;
   return {
     name,
     columns,
@@ -103,12 +126,10 @@ export function defineTable<const N extends string, const C extends Columns>(
     fillFactor,
     ...(createdAt && { createdAt }),
     ...(sized && { sized }),
+    ...(concerns && { concerns }),
     ...(hasGaps && { hasGaps }),
   };
 }
-
-// biome-ignore lint/suspicious/noExplicitAny: a list of changes mixes rows of different tables; `change` and `insert` keep each one typed.
-type AnyRow = any;
 
 /**
  * A change of a single row. The changes of an event are applied in order, so one may depend on the result of an earlier

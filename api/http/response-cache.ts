@@ -74,7 +74,11 @@ export interface ResponseCache {
 }
 
 /** @param now Unix ms */
-export function createResponseCache(freshness: Freshness, now: () => number, budget: ReadBudget): ResponseCache {
+export function createResponseCache(
+  freshness: Pick<Freshness, 'stamp'>,
+  now: () => number,
+  budget: ReadBudget,
+): ResponseCache {
   const responses = new LRUCache<string, CachedResponse>({
     maxSize: MAX_BYTES,
     sizeCalculation: (one, key) => one.body.length + key.length + 200,

@@ -3,7 +3,7 @@
  * statement.
  */
 import { type AnyStoredRow, keyText, withPosition } from '../../projections/apply.ts';
-import type { Change, Projection, Table } from '../../projections/projection.ts';
+import type { Change, Concerned, Projection, Table } from '../../projections/projection.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { type Version, versionOf } from './history.ts';
@@ -34,6 +34,13 @@ interface Waiting {
   readonly slot: Slot;
   readonly change: Change;
   readonly position: number;
+}
+
+/** A changed row, and the agents of its workspace that it concerned before the change or concerns now. */
+export interface ConcernedRow {
+  readonly table: string;
+  readonly workspace: number;
+  readonly concerned: Concerned;
 }
 
 export interface BatchOptions {
@@ -131,6 +138,23 @@ export class Batch {
     return writes;
   }
 
+  /** The agents that the changed rows of tables with `concerns` concern. */
+  concerned(): ConcernedRow[] {
+    const all: ConcernedRow[] = [];
+    for (const { name, concerns } of this.#options.projection.tables) {
+      if (!concerns) continue;
+      for (const { key, before, row, fresh } of (this.#places.get(name) as Map<string, Slot>).values()) {
+        const add = (concerned: Concerned) => all.push({ table: name, workspace: Number(key.workspace_id), concerned });
+        if (row === before && !(fresh && !row)) continue;
+        if (row) add(concerns(row, before));
+        if (before) add(concerns(before, row));
+        // A row that was not loaded was deleted.
+        if (!row && !before) add('all');
+      }
+    }
+    return all;
+  }
+
   /** Updates the cache. Call this after the commit, and before the cache is read again. */
   written(): void {
     const { cache } = this.#options;
@@ -166,7 +190,7 @@ function storedRow(slot: Slot): AnyStoredRow | undefined {
 /**
  * Applies `events` (in order, all after the checkpoint) and moves the checkpoint.
  *
- * @returns whether a row changed
+ * @returns whether a row changed, and the agents that changed rows concern
  * @throws FencedError or a constraint error (`isFenced`) when another process leads; whatever the projection throws
  */
 export async function applyBatch(
@@ -175,11 +199,12 @@ export async function applyBatch(
   events: readonly DomainEvent[],
   move: CheckpointMove,
   cache: RowCache,
-): Promise<boolean> {
+): Promise<{ readonly changed: boolean; readonly concerned: readonly ConcernedRow[] }> {
   const batch = new Batch({ projection, cache, load: (table, keys) => loadRows(writer.db, move.schema, table, keys) });
   await batch.add(events);
+  const concerned = batch.concerned();
   const writes = batch.writes();
   await writer.write({ writes, move });
   batch.written();
-  return writes.length > 0;
+  return { changed: writes.length > 0, concerned };
 }

@@ -1,4 +1,5 @@
 /** Tracks when this process last changed each read model, for each workspace, and which it is changing now. Bounded. */
+import { type Concerns, createConcerns } from './concerns.ts';
 
 /** Maximum number of remembered workspaces per read model. A forgotten one counts as changed at that moment. */
 const REMEMBERED = 10_000;
@@ -35,6 +36,8 @@ export interface ChangeTracker {
   /** Undefined while a batch is being written. */
   quiet(schema: string): Quiet | undefined;
   record(schema: string, workspace: number, position: number): void;
+  /** Changes of rows by the agents that they concern. */
+  readonly concerns: Pick<Concerns, 'record' | 'after'>;
   /**
    * Call this when the tables were swapped or reloaded: everything counts as changed.
    *
@@ -42,11 +45,14 @@ export interface ChangeTracker {
    */
   reset(schema: string, position?: number): void;
   last(schema: string, workspace: number | 'all'): string;
+  /** Changes at each `reset`. */
+  resets(): number;
 }
 
 export function createChangeTracker(): ChangeTracker {
   const models = new Map<string, Changes>();
   const batches = new Map<string, Batches>();
+  const concerns = createConcerns();
   let resets = 0;
   const of = (schema: string): Changes => {
     let one = models.get(schema);
@@ -89,8 +95,11 @@ export function createChangeTracker(): ChangeTracker {
         one.floor = Math.max(one.floor, oldest[1]);
       }
     },
+    concerns,
     reset(schema, position = Number.POSITIVE_INFINITY) {
       resets++;
+      // Another log may have lower positions.
+      concerns.clear();
       models.delete(schema);
       batches.set(schema, { begun: 0, open: false, changed: position });
     },
@@ -99,5 +108,6 @@ export function createChangeTracker(): ChangeTracker {
       if (!one) return `${resets}`;
       return `${resets}.${workspace === 'all' ? one.any : (one.workspaces.get(workspace) ?? one.floor)}`;
     },
+    resets: () => resets,
   };
 }

@@ -10,10 +10,19 @@ import { leasesProjection } from '../../projections/agents/leases.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { READ_MODEL_BEHIND, unavailable } from '../../shared/errors.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
-import type { Freshness, ReadAt, ReadModels, Stamp } from '../../shared/ports/read-models.ts';
+import type {
+  ConcernedAgent,
+  Freshness,
+  ReadAt,
+  ReadModels,
+  Sources,
+  Stamp,
+  StampFor,
+} from '../../shared/ports/read-models.ts';
 import { askedSince, createOutage, pause, settledWithin } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 import type { Logger } from '../logging.ts';
+import type { ChangeTracker } from './change-tracker.ts';
 
 export interface PositionsOptions {
   readonly database: Pick<Database, 'pool' | 'listener' | 'losses' | 'onLoss'>;
@@ -24,7 +33,13 @@ export interface PositionsOptions {
   /** The head of the log as of `since` (`performance.now()`) or later; default: the database is queried. */
   readonly head?: ((since: number) => Position | Promise<Position>) | undefined;
   /** Changes of rows and credentials, in a process that makes all of them; default: the database is queried. */
-  readonly own?: (Pick<Said, 'changed' | 'leases'> & { credentials(): number }) | undefined;
+  readonly own?: OwnChanges | undefined;
+}
+
+/** What a process knows that makes all changes. */
+export interface OwnChanges extends Pick<Said, 'leases'> {
+  readonly changes: Pick<ChangeTracker, 'last' | 'concerns' | 'resets'>;
+  credentials(): number;
 }
 
 /** The database's state of read models and credentials. */
@@ -70,6 +85,9 @@ export class Positions implements ReadModels, Freshness {
   readonly #options: PositionsOptions;
   /** By schema. */
   readonly #models: ReadonlyMap<string, Model>;
+  /** By name of the projection. */
+  readonly #schemas: ReadonlyMap<string, string>;
+  readonly #tables = new WeakMap<Sources['tables'], { readonly names: string[]; readonly schemas: string[] }>();
   readonly #listening = new Map<string, readonly Model[]>();
   /** Position of the reader of this process; undefined if it has none. */
   #level: Position | undefined;
@@ -88,6 +106,7 @@ export class Positions implements ReadModels, Freshness {
       (projection): Model => ({ schema: schemaOf(projection), projection, reached: 0, concerned: UNKNOWN }),
     );
     this.#models = new Map(models.map((model) => [model.schema, model]));
+    this.#schemas = new Map(models.map(({ projection, schema }) => [projection.name, schema]));
     for (const model of models)
       for (const type of model.projection.handles)
         this.#listening.set(type, [...(this.#listening.get(type) ?? []), model]);
@@ -194,7 +213,9 @@ export class Positions implements ReadModels, Freshness {
     // The cached state of a database that has lost rows since is never current again.
     const { losses } = database;
     const schemas = names.map((name) => this.#schemaOf(name));
-    const said = own ?? this.#ask(at.since ?? Number.NEGATIVE_INFINITY);
+    const said = own
+      ? { changed: own.changes.last, leases: own.leases }
+      : this.#ask(at.since ?? Number.NEGATIVE_INFINITY);
     const [position, early] = await Promise.all([this.reachSchemas(schemas, at), said]);
     // The database may have responded before its rows showed the position.
     const isOld = 'shown' in early && schemas.some((schema) => early.shown(schema) < position);
@@ -206,9 +227,43 @@ export class Positions implements ReadModels, Freshness {
     return { value: [losses, ...values].join(','), position };
   }
 
+  async stampFor(agent: ConcernedAgent, { tables, models }: Sources, at: ReadAt, earlier?: Stamp): Promise<StampFor> {
+    const { own, database } = this.#options;
+    if (!own) {
+      const stamp = await this.stamp(models, agent.workspace, at);
+      return { ...stamp, isCurrent: stamp.value === earlier?.value };
+    }
+    const { losses } = database;
+    const { names, schemas } = this.#tablesOf(tables);
+    const position = await this.reachSchemas(schemas, at);
+    const { concerns, resets } = own.changes;
+    const value = `${losses}.${resets()}`;
+    const isCurrent = earlier?.value === value && !concerns.after(earlier.position, names, agent);
+    return { value, position, isCurrent };
+  }
+
+  /** @throws Error for a table that does not say which agents its rows concern */
+  #tablesOf(tables: Sources['tables']) {
+    let known = this.#tables.get(tables);
+    if (!known) {
+      const schemas = new Set<string>();
+      const names = tables.map(({ projection, table }) => {
+        const schema = this.#schemaOf(projection);
+        const found = this.#models.get(schema)?.projection.tables.find(({ name }) => name === table);
+        if (!found?.concerns) throw new Error(`the table ${projection}.${table} does not say whom its rows concern`);
+        schemas.add(schema);
+        return `${schema}.${table}`;
+      });
+      known = { names, schemas: [...schemas] };
+      this.#tables.set(tables, known);
+    }
+    return known;
+  }
+
   #schemaOf(name: string): string {
-    for (const { schema, projection } of this.#models.values()) if (projection.name === name) return schema;
-    throw new Error(`there is no projection ${name}`);
+    const schema = this.#schemas.get(name);
+    if (schema === undefined) throw new Error(`there is no projection ${name}`);
+    return schema;
   }
 
   async credentials(names: readonly string[], since: number): Promise<string> {

@@ -166,7 +166,10 @@ function projecting(
       const move = { schema, generation, from, to, at: Date.now(), notify };
       const write = () => applyBatch(writer, projection, events, move, cache);
       changes.begin(schema);
-      const changed = await (activeTracer() ? traced(`project ${projection.name}`, spanOf(events), write) : write());
+      const { changed, concerned } = await (activeTracer()
+        ? traced(`project ${projection.name}`, spanOf(events), write)
+        : write());
+      for (const one of concerned) changes.concerns.record(`${schema}.${one.table}`, one.workspace, one.concerned, to);
       if (changed) for (const { meta } of events) changes.record(schema, meta.workspace, to);
       changes.end(schema);
     },

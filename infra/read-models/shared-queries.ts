@@ -11,7 +11,7 @@ import { createTaskStats } from '../../queries/tasks/assignments.ts';
 import { tokenDirectory } from '../../queries/tokens/reports.ts';
 import type { Freshness } from '../../shared/ports/read-models.ts';
 
-type Stamps = Pick<Freshness, 'stamp'>;
+type Stamps = Pick<Freshness, 'stamp' | 'stampFor'>;
 
 /** @param now Unix milliseconds */
 export const sharedQueries = (
@@ -23,7 +23,8 @@ export const sharedQueries = (
   queriesAt({ position, at }, deleted) {
     // The past does not change.
     const stamp = async () => ({ value: '', position });
-    return queriesOn(reads.asOf(position, at, deleted), { stamp }, () => at);
+    const stampFor = async () => ({ value: '', position, isCurrent: true });
+    return queriesOn(reads.asOf(position, at, deleted), { stamp, stampFor }, () => at);
   },
 });
 

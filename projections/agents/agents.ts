@@ -51,6 +51,8 @@ export const agentsTable = defineTable(
   {
     key: ['workspace_id', 'id'],
     createdAt: 'created_at',
+    // Messages show the names of their agents.
+    concerns: ({ name }, other) => (other?.name === name ? {} : 'all'),
     indexes: [
       'workspace_id, name',
       'workspace_id, created_at DESC, id DESC',

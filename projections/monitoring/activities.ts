@@ -5,6 +5,9 @@ import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { HOUR } from '../../shared/time.ts';
 import { defineProjection, defineTable, type Handler, insert, on, remove, tally, update } from '../projection.ts';
 
+/** Types of activities that an agent is shown if they mention it since it has its name. All of them are about tasks. */
+export const URGENT: readonly string[] = ['task_created', 'task_assigned', 'high_priority_alert'];
+
 export const activitiesTable = defineTable(
   'activities',
   {
@@ -21,6 +24,7 @@ export const activitiesTable = defineTable(
   {
     key: ['workspace_id', 'id'],
     sized: true,
+    concerns: ({ type, description }) => (URGENT.includes(type) ? { mentionedIn: description } : {}),
     // "Newest first" is by position, because the order of the log is the same for every reader.
     indexes: [
       'workspace_id, position DESC',

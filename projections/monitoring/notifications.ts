@@ -50,6 +50,7 @@ export const notificationsTable = defineTable(
   },
   {
     key: ['workspace_id', 'id'],
+    concerns: ({ recipient }) => ({ names: [recipient] }),
     indexes: [
       'workspace_id, recipient, created_at DESC, id DESC',
       '(workspace_id, recipient, created_at DESC, id DESC) WHERE read_at IS NULL',
@@ -71,7 +72,7 @@ export const nameOwnersTable = defineTable(
     /** Position of the event that gave the name to this owner. */
     since: 'bigint',
   },
-  { key: ['workspace_id', 'name'] },
+  { key: ['workspace_id', 'name'], concerns: ({ name }) => ({ names: [name] }) },
 );
 
 const named = (workspace_id: number, name: string, owner: string, since: Position): Change =>

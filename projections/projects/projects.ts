@@ -29,6 +29,8 @@ export const projectsTable = defineTable(
   },
   {
     key: ['workspace_id', 'id'],
+    // Tasks show the names of their projects.
+    concerns: () => 'all',
     indexes: [
       'workspace_id, lower(name), id',
       'workspace_id, slug',

@@ -84,6 +84,10 @@ export const tasksTable = defineTable(
     fillFactor: 80,
     createdAt: 'created_at',
     sized: true,
+    concerns: ({ assigned_to, assignee_id, creator_agent }) => ({
+      names: [assigned_to],
+      ids: [assignee_id, creator_agent],
+    }),
     indexes: [
       `workspace_id, ${NEWEST}`,
       `workspace_id, status, ${NEWEST}`,

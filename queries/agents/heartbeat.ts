@@ -1,22 +1,23 @@
 /**
  * The work that waits for an agent: the response to a heartbeat. Heartbeats are the most frequent calls, and usually
- * nothing changes between two of them, so this is read in one statement and cached until a change.
+ * nothing changes between two of them, so this is read in one statement and cached until a change that concerns the agent.
  */
 import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { chatProjection } from '../../projections/chat.ts';
-import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import { activitiesProjection, URGENT } from '../../projections/monitoring/activities.ts';
 import { notificationsProjection } from '../../projections/monitoring/notifications.ts';
+import { projectsProjection } from '../../projections/projects/projects.ts';
+import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import type { AgentMessageRecord } from '../../shared/contract/agents/messages.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
-import type { Freshness } from '../../shared/ports/read-models.ts';
+import type { ConcernedAgent, Freshness, Sources, Stamp, StampFor } from '../../shared/ports/read-models.ts';
 import { HOUR, seconds } from '../../shared/time.ts';
 import { createKept } from '../kept.ts';
 import { nameSince } from '../monitoring/notifications.ts';
 import { prepared, type Reads, tableOf } from '../reads.ts';
 import { tasksOf, workItemOf } from '../tasks/assignments.ts';
-import { TASK_MODELS } from '../tasks/tasks.ts';
 import { activitySeen } from '../tasks/visibility.ts';
 import { messageJson } from './messages.ts';
 
@@ -39,11 +40,32 @@ export interface Inbox {
   readonly until: number;
 }
 
-/** Read models from which an inbox is built. */
-const INBOX_MODELS = [notificationsProjection.name, chatProjection.name, ...TASK_MODELS];
+const [notifications, chat, tasks, projects] = [
+  notificationsProjection.name,
+  chatProjection.name,
+  tasksProjection.name,
+  projectsProjection.name,
+];
 
-/** Activities that an agent is shown if they mention it since it has its name. All of them are about tasks. */
-const URGENT = ['task_created', 'task_assigned', 'high_priority_alert'];
+/** What an inbox is built from, but for the names of agents. */
+export const INBOX: Sources = {
+  tables: [
+    { projection: notifications, table: 'notifications' },
+    { projection: notifications, table: 'name_owners' },
+    { projection: chat, table: 'messages' },
+    { projection: tasks, table: 'tasks' },
+    { projection: projects, table: 'projects' },
+    { projection: activitiesProjection.name, table: 'activities' },
+  ],
+  // Without activities, which change with nearly every event: those that an agent is shown come with a change of a task.
+  models: [notifications, chat, tasks, projects],
+};
+/** The names of agents, which messages show. Every new agent has one, so only inboxes with messages depend on them. */
+export const INBOX_NAMES: Sources = {
+  tables: [{ projection: agentsProjection.name, table: 'agents' }],
+  models: [agentsProjection.name],
+};
+
 const URGENT_FOR = 4 * HOUR;
 
 /** The part of the inbox that the caller may see. @param now Unix seconds */
@@ -108,15 +130,27 @@ const KEPT_CHARACTERS = 16_000_000;
 /** Inboxes of agents, cached between heartbeats. One cache per process. */
 export type Inboxes = ReturnType<typeof createInboxes>;
 
+interface KeptInbox {
+  readonly inbox: Inbox;
+  /** What the inbox is current for. */
+  stamp: Stamp;
+  names: Stamp | undefined;
+}
+
+/** The agent as rows name it that its inbox or the caller's view depends on. */
+const concernedBy = ({ workspace, agent: bound }: TaskView, { id, name }: Inbox['agent']): ConcernedAgent =>
+  bound === null || (bound.name === name && bound.id === id)
+    ? { workspace, names: [name], ids: [id] }
+    : { workspace, names: [name, bound.name], ids: bound.id === null ? [id] : [id, bound.id] };
+
 /** @param parts.now Unix ms */
 export function createInboxes(parts: {
   readonly reads: Reads;
-  readonly freshness: Pick<Freshness, 'stamp'>;
+  readonly freshness: Pick<Freshness, 'stampFor'>;
   readonly now: () => number;
 }) {
   const { reads, freshness } = parts;
-  /** `names`: the names of agents, which messages show. They change with every agent, so only messages wait for them. */
-  const kept = createKept<{ readonly inbox: Inbox; readonly stamp: string; readonly names: string }>({
+  const kept = createKept<KeptInbox>({
     characters: KEPT_CHARACTERS,
     size: ({ inbox }) => JSON.stringify(inbox).length + 200,
   });
@@ -125,14 +159,21 @@ export function createInboxes(parts: {
     async find(view: TaskView, agent: Inbox['agent'], since: number): Promise<Inbox> {
       const own = kept.of(view);
       const name = JSON.stringify([agent.id, agent.name]);
-      // Taken before the read, so a change in between makes the next heartbeat read again.
-      const { value: stamp } = await freshness.stamp(INBOX_MODELS, view.workspace, { since });
-      const now = seconds(parts.now());
+      const concerned = concernedBy(view, agent);
       const earlier = own.get(name);
-      const isKept = earlier?.stamp === stamp && now < earlier.inbox.until;
-      if (isKept && earlier.inbox.messages.length === 0) return earlier.inbox;
-      const { value: names } = await freshness.stamp([agentsProjection.name], view.workspace, { since });
-      if (isKept && earlier.names === names) return earlier.inbox;
+      // Taken before the read, so a change in between makes the next heartbeat read again.
+      const stamp = await freshness.stampFor(concerned, INBOX, { since }, earlier?.stamp);
+      const now = seconds(parts.now());
+      const isKept = earlier !== undefined && stamp.isCurrent && now < earlier.inbox.until;
+      let names: StampFor | undefined;
+      if (!isKept || earlier.inbox.messages.length > 0)
+        names = await freshness.stampFor(concerned, INBOX_NAMES, { since }, earlier?.names);
+      if (isKept && names?.isCurrent !== false) {
+        // Later ones need to look at later changes only.
+        earlier.stamp = stamp;
+        earlier.names = names;
+        return earlier.inbox;
+      }
       const inbox = await inboxOf(reads, view, agent, now);
       own.set(name, { inbox, stamp, names });
       return inbox;

@@ -48,11 +48,36 @@ export interface Freshness {
    */
   stamp(projections: readonly string[], workspace: number | 'all', at: ReadAt): Promise<Stamp>;
   /**
+   * Whether the rows from which something was built for an agent are as they were at an earlier stamp, once they show
+   * `at`. Get the stamp before reading. What was built is as new as the later stamp, if it is current.
+   *
+   * @param earlier default: nothing was built
+   */
+  stampFor(agent: ConcernedAgent, sources: Sources, at: ReadAt, earlier?: Stamp): Promise<StampFor>;
+  /**
    * A value that changes whenever a credential (session, key, password) is added or removed, or rows of these read
    * models change. They show every change acknowledged before `since` (`performance.now()`) that affects what a
    * credential stands for.
    */
   credentials(projections: readonly string[], since: number): Promise<string>;
+}
+
+/** An agent as rows name it: a caller that speaks for it may know it by another name. */
+export interface ConcernedAgent {
+  readonly workspace: number;
+  readonly names: readonly string[];
+  readonly ids: readonly number[];
+}
+
+export interface Sources {
+  /** Tables that declare which agents a row concerns, each with the name of its projection. */
+  readonly tables: readonly { readonly projection: string; readonly table: string }[];
+  /** Names of the projections whose changes count in a process that does not make all of them. */
+  readonly models: readonly string[];
+}
+
+export interface StampFor extends Stamp {
+  readonly isCurrent: boolean;
 }
 
 export interface Stamp {

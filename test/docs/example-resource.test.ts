@@ -135,7 +135,7 @@ describe('example resource: on the embedded store', function () {
     await ensureTables(place.database, models);
     const changes = createChangeTracker();
     const credentials = createCredentials(place.database, log);
-    const own = { changed: changes.last, leases: () => 0, credentials: credentials.changes };
+    const own = { changes, leases: () => 0, credentials: credentials.changes };
     view = await openView(
       place.database,
       [...catalogue.values(), ...[noteWritten, noteRevised, noteDiscarded]],

@@ -6,12 +6,13 @@ import { createMarkWatch } from '../../../infra/database/mark.ts';
 import { createTakeUp } from '../../../infra/following/checkpoints.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { createChangeTracker } from '../../../infra/read-models/change-tracker.ts';
+import { type Concerns, createConcerns } from '../../../infra/read-models/concerns.ts';
 import { Positions, type PositionsOptions } from '../../../infra/read-models/positions.ts';
 import { AppError } from '../../../shared/errors.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { atHead } from '../../../shared/ports/read-models.ts';
 import { nextTurn } from '../../../shared/waiting.ts';
-import { boxesProjection as projection, put } from '../../support/boxes.ts';
+import { boxes, boxesProjection as projection, put } from '../../support/boxes.ts';
 import { failureOf } from '../../support/kit.ts';
 import { until } from '../../support/until.ts';
 
@@ -57,6 +58,45 @@ describe('the change tracker', () => {
     expect(changes.last('a_v1', 2), 'what is kept of the second').to.equal(second);
     expect(changes.last('a_v1', 99_999), 'one that was never seen counts as changed then').to.equal(second);
     expect(changes.last('a_v1', 3)).to.equal('0.3');
+  });
+});
+
+describe('changes by the agents that they concern', () => {
+  const ada = { workspace: 1, names: ['ada'], ids: [7] };
+  const bob = { workspace: 1, names: ['bob'], ids: [8] };
+  const TABLES = ['t_v1.a', 't_v1.b'];
+  const changed = (concerns: Concerns, position: number) =>
+    [ada, bob, { ...ada, workspace: 2 }].map((agent) => concerns.after(position, TABLES, agent));
+
+  it('go by name, by id, by a text, or concern all of a workspace', () => {
+    for (const [concerned, expected] of [
+      [{ names: ['ada', null] }, [true, false, false]],
+      [{ ids: [8, null] }, [false, true, false]],
+      [{ mentionedIn: 'for bob and others' }, [false, true, false]],
+      ['all', [true, true, false]],
+      [{}, [false, false, false]],
+    ] as const) {
+      const concerns = createConcerns();
+      concerns.record('t_v1.b', 1, concerned, 5);
+      concerns.record('t_v1.other', 1, 'all', 9);
+      expect(changed(concerns, 4), JSON.stringify(concerned)).to.deep.equal(expected);
+      expect(changed(concerns, 5), 'not after it').to.deep.equal([false, false, false]);
+      concerns.clear();
+      expect(changed(concerns, 0)).to.deep.equal([false, false, false]);
+    }
+  });
+
+  it('have a limit: what was dropped concerns all', () => {
+    const concerns = createConcerns();
+    for (let id = 1; id <= 50_001; id++) concerns.record('t_v1.a', 3, { ids: [id] }, id);
+    expect(changed(concerns, 0)).to.deep.equal([true, true, true]);
+    expect(changed(concerns, 1)).to.deep.equal([false, false, false]);
+    for (let n = 1; n <= 2_001; n++) concerns.record('t_v1.b', 3, { mentionedIn: 'a text' }, 60_000 + n);
+    expect(changed(concerns, 60_000)).to.deep.equal([true, true, true]);
+    expect(changed(concerns, 60_001)).to.deep.equal([false, false, false]);
+    concerns.record('t_v1.b', 3, { mentionedIn: 'x'.repeat(1_000_000) }, 70_000);
+    expect(changed(concerns, 62_000), 'of texts by their characters').to.deep.equal([true, true, true]);
+    expect(changed(concerns, 62_001)).to.deep.equal([false, false, false]);
   });
 });
 
@@ -353,7 +393,7 @@ describe('stamps', () => {
   const alone = (head: number) => {
     const changes = createChangeTracker();
     const state = { credentials: 0 };
-    const own = { changed: changes.last, leases: () => 0, credentials: () => state.credentials };
+    const own = { changes, leases: () => 0, credentials: () => state.credentials };
     const neverAsked = () => {
       throw new Error('the database was asked');
     };
@@ -392,6 +432,34 @@ describe('stamps', () => {
     positions.advance('boxes_v1', 5);
     expect(await waiting).to.deep.equal({ value: `0,${changes.last('boxes_v1', 1)}`, position: 5 });
     expect(await positions.stamp(['boxes'], 1, atHead())).to.deep.equal(await waiting);
+  });
+
+  it('for an agent of such a process change with rows that concern it', async () => {
+    const changes = createChangeTracker();
+    const own = { changes, leases: () => 0, credentials: () => 0 };
+    const concerning = { ...projection, tables: [{ ...boxes, concerns: () => 'all' as const }] };
+    const positions = new Positions({
+      ...{ database: databaseThat(() => []).database, projections: [concerning], log: createLogger('silent') },
+      ...{ visibleTimeoutMs: 5_000, head: () => 0, own },
+    });
+    const ada = { workspace: 1, names: ['ada'], ids: [7] };
+    const sources = { tables: [{ projection: 'boxes', table: 'boxes' }], models: [] };
+    const first = await positions.stampFor(ada, sources, {});
+    expect(first.isCurrent, 'nothing was built').to.equal(false);
+    const current = async (earlier = first) => (await positions.stampFor(ada, sources, {}, earlier)).isCurrent;
+    expect(await current()).to.equal(true);
+    changes.record('boxes_v1', 1, 5);
+    changes.concerns.record('boxes_v1.boxes', 1, { names: ['bob'] }, 5);
+    expect(await current()).to.equal(true);
+    changes.concerns.record('boxes_v1.boxes', 1, { names: ['ada'] }, 6);
+    expect(await current()).to.equal(false);
+    positions.advance('boxes_v1', 6);
+    const next = await positions.stampFor(ada, sources, {});
+    expect(await current(next)).to.equal(true);
+    changes.reset('boxes_v1');
+    expect(await current(next), 'after a reset').to.equal(false);
+    const unknown = { ...sources, tables: [{ projection: 'boxes', table: 'lids' }] };
+    expect(await failureOf(positions.stampFor(ada, unknown, {}))).to.match(/boxes\.lids does not say/);
   });
 
   it('on a server are asked of the database: once for those of a moment, and never by a query that began before', async () => {

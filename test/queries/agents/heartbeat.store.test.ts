@@ -1,10 +1,11 @@
 /** What is waiting for an agent, and how long it is kept in memory. */
 import { expect } from 'chai';
+import { kyselyRunBy } from '../../../infra/database/kysely.ts';
 import { projections } from '../../../projections/index.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { notificationsProjection } from '../../../projections/monitoring/notifications.ts';
-import { schemaOf } from '../../../projections/projection.ts';
-import { createInboxes, inboxOf } from '../../../queries/agents/heartbeat.ts';
+import { type Projection, schemaOf } from '../../../projections/projection.ts';
+import { createInboxes, INBOX, INBOX_NAMES, inboxOf } from '../../../queries/agents/heartbeat.ts';
 import { agentStatusChanged } from '../../../shared/events/agents/agents.ts';
 import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { allTasks } from '../../../shared/identity.ts';
@@ -139,6 +140,28 @@ describe('heartbeat queries', () => {
     expect(inbox.messages.map(({ id }) => id)).to.deep.equal(Array.from({ length: 50 }, (_, n) => 501 + n));
   });
 
+  it('read only tables that say which agents their rows concern, and all of those', async () => {
+    const read = new Set<string>();
+    const find = (node: unknown): void => {
+      if (typeof node !== 'object' || node === null) return;
+      const { kind, schema, identifier } = node as Record<string, { readonly name?: string } | undefined>;
+      if (String(kind) === 'SchemableIdentifierNode' && schema) read.add(`${schema.name}.${identifier?.name}`);
+      for (const one of Object.values(node)) find(one);
+    };
+    const db = kyselyRunBy(async ({ query }) => {
+      find(query);
+      return { rows: [{ unread: 0 }] };
+    });
+    for (const agent of [null, ADA, { ...ADA, id: null }])
+      await inboxOf({ ...models.reads, db }, { workspace: 1, agent }, ADA, NOW);
+    const declared = [...INBOX.tables, ...INBOX_NAMES.tables].map(({ projection, table }) => {
+      const { name, version, tables } = projections.find((one) => one.name === projection) as Projection;
+      expect(tables.find((one) => one.name === table)?.concerns, `${projection}.${table}`).to.be.a('function');
+      return `${schemaOf({ name, version })}.${table}`;
+    });
+    expect([...read].sort()).to.deep.equal(declared.sort());
+  });
+
   it('are cached until something changes or an activity becomes too old', async () => {
     let now = NOW;
     let value = 'first';
@@ -147,9 +170,9 @@ describe('heartbeat queries', () => {
       reads: models.reads,
       now: () => now * 1_000,
       freshness: {
-        async stamp(names, workspace, { since }) {
-          asked.push([names, workspace, since]);
-          return { value, position: 1 };
+        async stampFor({ workspace }, { models }, { since }, earlier) {
+          asked.push([models, workspace, since]);
+          return { value, position: 1, isCurrent: earlier?.value === value };
         },
       },
     });
