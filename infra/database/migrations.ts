@@ -28,9 +28,14 @@ export const migrations: Migrations = {
     // json rather than jsonb, which would not keep the text as it was written.
     `CREATE TABLE log.events (
       position bigint PRIMARY KEY,
+      -- Parts of the metadata (infra/postgres/metadata.ts). Columns of one size come first: they need no padding.
+      number bigint,
+      at bigint,
       id uuid NOT NULL,
-      stream text NOT NULL,
+      cause uuid,
+      origin uuid,
       revision integer NOT NULL CHECK (revision >= 0),
+      stream text NOT NULL,
       type text NOT NULL,
       data json NOT NULL,
       meta json NOT NULL,
@@ -42,8 +47,12 @@ export const migrations: Migrations = {
       BEGIN
         RAISE EXCEPTION 'the event log is append-only: % on % is refused', TG_OP, TG_TABLE_NAME;
       END $$`,
-    `CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log.events
+    // What the metadata of several events has in common.
+    'CREATE TABLE log.origins (id uuid PRIMARY KEY, meta json NOT NULL)',
+    ...['events', 'origins'].map(
+      (table) => `CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log.${table}
       FOR EACH STATEMENT EXECUTE FUNCTION log.refuse_change()`,
+    ),
     'CREATE SCHEMA service',
     'CREATE TABLE service.counters (name text PRIMARY KEY, value bigint NOT NULL CHECK (value >= 0))',
     // `changed` is the position of the last batch that changed a row: anything read since then is still current.

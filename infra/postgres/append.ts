@@ -18,9 +18,9 @@ import { type PreparedEvent, prepareAppend } from '../event-log/prepared.ts';
 import { rememberSize } from '../event-log/size.ts';
 import { planGroup } from './group.ts';
 import { HeadCache } from './head-cache.ts';
+import { packed } from './metadata.ts';
 import {
   APPEND_AT_HEAD,
-  EVENT_COLUMNS,
   GROUP_APPEND,
   type Prepared,
   STREAM_STATE,
@@ -99,7 +99,19 @@ export class Appender {
     return new Promise<Appended>((resolve, reject) => {
       const deadline = Date.now() + this.#options.timeoutMs;
       const prepared = texts.map(({ event }) => event);
-      this.#waiting.push({ stream, events: prepared, expected, texts, bytes, deadline, unless, resolve, reject });
+      const metas = prepared.map(({ meta }) => packed(meta));
+      this.#waiting.push({
+        stream,
+        events: prepared,
+        expected,
+        texts,
+        metas,
+        bytes,
+        deadline,
+        unless,
+        resolve,
+        reject,
+      });
       this.#pumping ??= this.#pump();
     }).finally(() => {
       this.#waitingBytes -= bytes;
@@ -270,7 +282,8 @@ export class Appender {
     return isBehind && !known ? new ConflictError(stream, expected, actual) : undefined;
   }
 
-  async #appendInTransaction({ stream, events, expected, texts }: Pending): Promise<Appended> {
+  async #appendInTransaction(member: Pending): Promise<Appended> {
+    const { stream, events, expected } = member;
     const client = await this.#options.pool.connect();
     let broken: Error | undefined;
     try {
@@ -305,21 +318,8 @@ export class Appender {
         data,
         meta,
       }));
-      await client.query(
-        `INSERT INTO log.events (${EVENT_COLUMNS})
-         SELECT * FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::int[], $5::text[], $6::json[], $7::json[])`,
-        [
-          logged.map((event) => event.position),
-          ids,
-          logged.map(() => stream),
-          logged.map((event) => event.revision),
-          logged.map((event) => event.type),
-          texts.map(({ data }) => data),
-          texts.map(({ meta }) => meta),
-        ],
-      );
-      await client.query('UPDATE log.head SET position = $1', [base + events.length]);
-      if (this.#options.notify) await client.query(`SELECT ${this.#options.notify}`);
+      const { values } = valuesAtHead([member], { head: base, revisions: new Map([[stream, actual]]) });
+      await client.query(this.#notifying(APPEND_AT_HEAD), values);
       await client.query('COMMIT');
       this.#headCache.wrote(base, logged);
       this.#options.tail.wrote(logged);

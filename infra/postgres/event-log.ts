@@ -23,10 +23,13 @@ import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
 import type { Logger } from '../logging.ts';
 import { Appender, type AppenderOptions, closedError } from './append.ts';
+import { Origins, type StoredEvent } from './metadata.ts';
 import { EVENT_COLUMNS } from './statements.ts';
 import { Tail } from './tail.ts';
 
 const READ_BATCH = 1_000;
+/** Approximate size of the metadata that is stored elsewhere, bytes. */
+const RESTORED_BYTES = 300;
 
 /**
  * Up to $2 events after the position $1, with at most $3 bytes in total, but at least one event. Works row by row:
@@ -36,7 +39,7 @@ const boundedPage = (forwards: boolean) => {
   const next = (position: string) =>
     `SELECT ${EVENT_COLUMNS} FROM log.events WHERE position ${forwards ? '>' : '<'} ${position}
      ORDER BY position ${forwards ? 'ASC' : 'DESC'} LIMIT 1`;
-  const size = 'octet_length(e.data::text) + octet_length(e.meta::text)';
+  const size = `octet_length(e.data::text) + octet_length(e.meta::text) + CASE WHEN e.origin IS NULL THEN 0 ELSE ${RESTORED_BYTES} END`;
   return `
   WITH RECURSIVE page AS (
     (SELECT e.*, ${size} AS bytes, 1 AS count FROM (${next('$1::bigint')}) e WHERE $2::int > 0)
@@ -69,6 +72,7 @@ class PostgresLog implements EventLog {
   readonly #pool: pg.Pool;
   /** See `PREPARED`: only the embedded database prepares. */
   readonly #prepares: boolean;
+  readonly #origins: Origins;
   readonly #tail: Tail;
   readonly #appender: Appender;
   #closed = false;
@@ -76,6 +80,7 @@ class PostgresLog implements EventLog {
   constructor({ database, log, appendTimeoutMs = 10_000, pollMs = 500, ...rest }: PostgresLogOptions) {
     this.#pool = database.pool;
     this.#prepares = database.kind === 'embedded';
+    this.#origins = new Origins((text, values) => database.pool.query(text, values));
     const writer = randomUUID();
     this.#tail = new Tail({
       read: (after, limit) => this.#readBatch(after, limit),
@@ -184,7 +189,7 @@ class PostgresLog implements EventLog {
       const { rows } = await (name !== undefined && this.#prepares
         ? this.#pool.query({ name, text, values })
         : this.#pool.query(text, values));
-      return rows as LoggedEvent[];
+      return await this.#origins.restore(rows as StoredEvent[]);
     } catch (error) {
       throw asUnavailable(error);
     }

@@ -3,8 +3,9 @@ import type { Position } from '../../shared/ports/event-log.ts';
 import type { PreparedEvent } from '../event-log/prepared.ts';
 import type { GroupMember } from './group.ts';
 import type { Start } from './head-cache.ts';
+import type { PackedMetadata } from './metadata.ts';
 
-export const EVENT_COLUMNS = 'position, id, stream, revision, type, data, meta';
+export const EVENT_COLUMNS = 'position, id, stream, revision, type, data, meta, number, at, cause, origin';
 
 /*
  * Encoding of lists. The driver quotes and escapes each element of an array, and the database parses that again,
@@ -13,11 +14,44 @@ export const EVENT_COLUMNS = 'position, id, stream, revision, type, data, meta';
  */
 const jsonLines = (parameter: string): string => `string_to_array(${parameter}, E'\\n')::json[]`;
 const asLines = (documents: readonly string[]): string => documents.join('\n');
-const asArray = (plain: readonly (number | boolean | string)[]): string => `{${plain.join(',')}}`;
+const asArray = (plain: readonly (number | boolean | string | null)[]): string => `{${plain.map(String).join(',')}}`;
 
 /** An append with the texts of its events. */
 export interface Prepared extends GroupMember {
   readonly texts: readonly PreparedEvent[];
+  /** Of the same events. */
+  readonly metas: readonly PackedMetadata[];
+}
+
+/*
+ * The columns of metadata, as lists. An origin is inserted only by the writer that holds the lock of `log.head`: two
+ * writers that insert the same ones in different orders would otherwise wait for each other.
+ */
+const META_TYPES = (first: number) =>
+  `${jsonLines(`$${first}`)}, $${first + 1}::bigint[], $${first + 2}::bigint[], $${first + 3}::uuid[], $${first + 4}::uuid[]`;
+const META_COLUMNS = 'meta, number, at, cause, origin';
+const insertOrigins = (first: number): string => `
+  origins AS (
+    INSERT INTO log.origins (id, meta)
+    SELECT * FROM unnest($${first}::uuid[], ${jsonLines(`$${first + 1}`)}) WHERE EXISTS (SELECT FROM head)
+    ON CONFLICT (id) DO NOTHING
+  )`;
+
+/** The values of these columns, then those of `insertOrigins`. */
+function metaValues(members: readonly Pick<Prepared, 'texts' | 'metas'>[]): unknown[] {
+  const all = members.flatMap(({ metas }) => metas);
+  const texts = members.flatMap((member) => member.texts);
+  const origins = new Map<string, string>();
+  for (const { origin, shared } of all) if (origin !== null && shared !== undefined) origins.set(origin, shared);
+  return [
+    asLines(all.map(({ meta }, index) => meta ?? (texts[index] as PreparedEvent).meta)),
+    asArray(all.map(({ number }) => number)),
+    asArray(all.map(({ at }) => at)),
+    asArray(all.map(({ cause }) => cause)),
+    asArray(all.map(({ origin }) => origin)),
+    asArray([...origins.keys()]),
+    asLines([...origins.values()]),
+  ];
 }
 
 /** For streams with unknown revisions: writes the group, or returns the streams whose expectation is not met. */
@@ -31,19 +65,21 @@ export const GROUP_APPEND = `
     UPDATE log.head SET position = position + $3::int WHERE NOT EXISTS (SELECT FROM bad) RETURNING position - $3::int AS base
   ),
   input AS (
-    SELECT * FROM unnest($4::uuid[], $5::text[], $6::int[], $7::boolean[], $8::text[], ${jsonLines('$9')}, ${jsonLines('$10')})
-      WITH ORDINALITY AS i(id, stream, revision, relative, type, data, meta, ord)
+    SELECT * FROM unnest($4::uuid[], $5::text[], $6::int[], $7::boolean[], $8::text[], ${jsonLines('$9')},
+        ${META_TYPES(10)})
+      WITH ORDINALITY AS i(id, stream, revision, relative, type, data, ${META_COLUMNS}, ord)
   ),
   written AS (
-    INSERT INTO log.events (position, id, stream, revision, type, data, meta)
+    INSERT INTO log.events (position, id, stream, revision, type, data, ${META_COLUMNS})
     SELECT head.base + i.ord, i.id, i.stream,
       CASE WHEN i.relative
         THEN coalesce((SELECT max(x.revision) FROM log.events x WHERE x.stream = i.stream), -1) + 1 + i.revision
         ELSE i.revision END,
-      i.type, i.data, i.meta
+      i.type, i.data, i.meta, i.number, i.at, i.cause, i.origin
     FROM head, input i
     RETURNING position, revision
-  )
+  ),
+  ${insertOrigins(15)}
   SELECT (SELECT base FROM head) AS base,
     (SELECT array_agg(stream) FROM bad) AS bad,
     (SELECT array_agg(revision ORDER BY position) FROM written) AS revisions`;
@@ -52,10 +88,11 @@ export const GROUP_APPEND = `
 export const APPEND_AT_HEAD = `
   WITH head AS (UPDATE log.head SET position = $2::bigint WHERE position = $1::bigint RETURNING position),
   written AS (
-    INSERT INTO log.events (position, id, stream, revision, type, data, meta)
-    SELECT * FROM unnest($3::bigint[], $4::uuid[], $5::text[], $6::int[], $7::text[], ${jsonLines('$8')}, ${jsonLines('$9')})
+    INSERT INTO log.events (${EVENT_COLUMNS})
+    SELECT * FROM unnest($3::bigint[], $4::uuid[], $5::text[], $6::int[], $7::text[], ${jsonLines('$8')}, ${META_TYPES(9)})
     WHERE EXISTS (SELECT FROM head)
-  )
+  ),
+  ${insertOrigins(14)}
   SELECT (SELECT position FROM head) AS head`;
 
 /** The last revision of a stream, -1 without events, and whether it has any of these ids. */
@@ -75,7 +112,6 @@ export function valuesAtHead(
   const revisions: number[] = [];
   const types: string[] = [];
   const data: string[] = [];
-  const meta: string[] = [];
   for (const { stream, events, texts } of members) {
     let revision = ends.get(stream) ?? -1;
     for (const [index, event] of events.entries()) {
@@ -86,7 +122,6 @@ export function valuesAtHead(
       revisions.push(++revision);
       types.push(event.type);
       data.push(text.data);
-      meta.push(text.meta);
     }
     ends.set(stream, revision);
   }
@@ -99,7 +134,7 @@ export function valuesAtHead(
     asArray(revisions),
     types,
     asLines(data),
-    asLines(meta),
+    ...metaValues(members),
   ];
   return { values, revisions };
 }
@@ -114,7 +149,6 @@ export function valuesAnywhere(members: readonly Prepared[]): unknown[] {
   const relatives: boolean[] = [];
   const types: string[] = [];
   const data: string[] = [];
-  const meta: string[] = [];
   for (const { stream, events, expected, texts } of members) {
     const known = lastOf.get(stream);
     const relative = known ? known.relative : expected === 'any';
@@ -128,7 +162,6 @@ export function valuesAnywhere(members: readonly Prepared[]): unknown[] {
       relatives.push(relative);
       types.push(event.type);
       data.push(text.data);
-      meta.push(text.meta);
     }
     lastOf.set(stream, { relative, revision });
   }
@@ -143,6 +176,6 @@ export function valuesAnywhere(members: readonly Prepared[]): unknown[] {
     asArray(relatives),
     types,
     asLines(data),
-    asLines(meta),
+    ...metaValues(members),
   ];
 }

@@ -6,6 +6,7 @@ import type { LoggedEvent, NewEvent } from '../ports/event-log.ts';
 import type { PersonKeys } from '../ports/person-keys.ts';
 import { valueAt, withValueAt } from './paths.ts';
 import {
+  ADDRESS_PLACE,
   holdsSealedSecrets,
   isOfPerson,
   isSealed,
@@ -27,13 +28,18 @@ export interface SealedPart {
   /** Dotted path into what holds it. */
   readonly path: string;
   readonly value: Sealed | SecretsSealed;
+  /** As in `sealValue`, if it belongs to no single event. */
+  readonly place?: string;
 }
+
+/** @param id of the event */
+const placeOf = (id: string, { path, place = `${id}/${path}` }: SealedPart): string => place;
 
 const NONE: readonly SealedPart[] = [];
 
 /** The client address: a part of the metadata. */
 export const sealedAddress = ({ meta: { ip } }: Pick<NewEvent, 'meta'>): readonly SealedPart[] =>
-  isSealed(ip) ? [{ path: 'ip', value: ip }] : NONE;
+  isSealed(ip) ? [{ path: 'ip', value: ip, place: ADDRESS_PLACE }] : NONE;
 
 /** The personal fields. Only what was sealed is opened: other data, sent by a client, may look like a sealed value. */
 export function sealedFields(event: NewEvent, { personal }: Pick<Sealing, 'personal'>): SealedPart[] {
@@ -66,8 +72,9 @@ export function sealedParts(event: NewEvent, definition: Sealing): readonly Seal
  * @throws Error when one was altered or moved
  */
 export const opened = (id: string, data: Data, parts: readonly SealedPart[], keyOf: KeyOf): Data =>
-  parts.reduce((open, { path, value }) => {
-    const place = `${id}/${path}`;
+  parts.reduce((open, part) => {
+    const { path, value } = part;
+    const place = placeOf(id, part);
     const readable =
       value.sealed === 'secrets'
         ? unsealSecrets(keyOf(value.person), place, value)
@@ -76,7 +83,7 @@ export const opened = (id: string, data: Data, parts: readonly SealedPart[], key
   }, data);
 
 /** The names of the keys of a part. @param id of the event */
-export const keyNames = (id: string, { path, value }: SealedPart): readonly string[] => keysOf(value, `${id}/${path}`);
+export const keyNames = (id: string, part: SealedPart): readonly string[] => keysOf(part.value, placeOf(id, part));
 
 /**
  * Does work with the keys of parts: at once if they are in memory, because a promise per event took as long as opening it.
@@ -121,7 +128,7 @@ const IP: PropertyDescriptor & ThisType<Metadata & { readonly [ADDRESS]: Address
   get() {
     const { event, sealed, key } = this[ADDRESS];
     try {
-      const value = metadataSchema.shape.ip.parse(unseal(key, `${event.id}/ip`, sealed));
+      const value = metadataSchema.shape.ip.parse(unseal(key, ADDRESS_PLACE, sealed));
       Object.defineProperty(this, 'ip', { value, enumerable: true });
       return value;
     } catch (error) {

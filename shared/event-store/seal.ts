@@ -4,7 +4,7 @@ import type { Metadata, Origin } from '../events/metadata.ts';
 import type { NewEvent } from '../ports/event-log.ts';
 import type { PersonKeys } from '../ports/person-keys.ts';
 import { valueAt, withValueAt } from './paths.ts';
-import { sealFields, sealSecrets, sealValue } from './sealed-values.ts';
+import { sealAddress, sealFields, sealSecrets } from './sealed-values.ts';
 
 /** The person whose key seals the data about an actor. Anonymous callers share one key per month. */
 function personOfActor({ actor: { type, id } }: Pick<Origin, 'actor'>, at: number): string {
@@ -50,8 +50,6 @@ export async function sealed(
     data = { ...data, ...(await sealFields(keys, personal.person(readable), id, values)) };
   }
   const ip =
-    meta.ip === null
-      ? null
-      : await sealValue(keys, personOfAddress(definition, { data: readable, meta }), `${id}/ip`, meta.ip);
+    meta.ip === null ? null : await sealAddress(keys, personOfAddress(definition, { data: readable, meta }), meta.ip);
   return { id, type, data, meta: { ...meta, ip } };
 }

@@ -64,6 +64,23 @@ export const sealValue = async (
   value: unknown,
 ): Promise<Sealed> => sealWith(await keys.findOrCreate(person), { sealed: 1, person }, place, value);
 
+/** The place of client addresses, which belong to no single event. */
+export const ADDRESS_PLACE = 'address';
+
+/**
+ * Seals a client address. The result is the same for every event of a person from one address, so that the metadata of
+ * these events can be stored once. As in AES-SIV, the IV is derived from key and value: it repeats only with the value.
+ */
+export async function sealAddress(
+  keys: Pick<PersonKeys, 'findOrCreate'>,
+  person: string,
+  address: string,
+): Promise<Sealed> {
+  const key = await keys.findOrCreate(person);
+  const iv = createHmac('sha256', key).update(`${ADDRESS_PLACE} ${address}`).digest().subarray(0, IV_BYTES);
+  return sealWith(key, { sealed: 1, person }, ADDRESS_PLACE, address, iv);
+}
+
 /** Seals the fields of an event, each with a key of its own as well. @param eventId the place of a field is `<event id>/<field>` */
 export async function sealFields(
   keys: PersonKeys,
@@ -88,8 +105,8 @@ function sealWith(
   { sealed, person }: Pick<Sealed, 'sealed' | 'person'>,
   place: string,
   value: unknown,
+  iv = nextIv(),
 ): Sealed {
-  const iv = nextIv();
   const cipher = createCipheriv('aes-256-gcm', key, iv);
   cipher.setAAD(Buffer.from(place));
   const box = Buffer.concat([iv, cipher.update(JSON.stringify(value), 'utf8'), cipher.final(), cipher.getAuthTag()]);

@@ -216,7 +216,7 @@ describe('prebuilt database tables', function () {
   it('are never dropped if there are events', async () => {
     await using database = await open();
     await database.pool.query(
-      `INSERT INTO log.events VALUES (1, gen_random_uuid(), 'thing-1', 0, 'thing', '{}', '{}')`,
+      `INSERT INTO log.events (position, id, stream, revision, type, data, meta) VALUES (1, gen_random_uuid(), 'thing-1', 0, 'thing', '{}', '{}')`,
     );
     const refused = await settlePrepared(database.db, 'of another version', projections).then(String, String);
     expect(refused).to.include('the database has events');

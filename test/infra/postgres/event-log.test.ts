@@ -19,8 +19,9 @@ import { describeEventLog } from '../event-log/conformance.ts';
 const log = createLogger('silent');
 
 async function refusesChanges(database: Database): Promise<void> {
-  for (const statement of ['UPDATE log.events SET type = type', 'DELETE FROM log.events', 'TRUNCATE log.events']) {
-    expect(await outcomeText(database.pool.query(statement)), statement).to.match(/append-only/);
+  for (const table of ['events', 'origins']) {
+    for (const change of [`UPDATE log.${table} SET id = id`, `DELETE FROM log.${table}`, `TRUNCATE log.${table}`])
+      expect(await outcomeText(database.pool.query(change)), change).to.match(/append-only/);
   }
 }
 

@@ -13,6 +13,7 @@ import { leafHash, leafText } from '../../../infra/proof/hashing.ts';
 import { publicKeyOf, signNote, verifierKeyText } from '../../../infra/proof/notes.ts';
 import { verifyLog } from '../../../infra/proof/verify-log.ts';
 import { dataExported } from '../../../shared/events/admin/export.ts';
+import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
 import { leafOf, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
 import { runCommand as run } from '../../support/service-process.ts';
 import { dataDirectory } from '../../support/template.ts';
@@ -303,8 +304,8 @@ describe('signalbox verify', function () {
   const verify = () => verifyLog(core.database, core.eventLog, core.config);
   /** A change of the table behind the back of the service. */
   const alter = async (...statements: string[]) => {
-    for (const statement of ['ALTER TABLE log.events DISABLE TRIGGER append_only', ...statements])
-      await core.database.pool.query(statement);
+    const disabled = ['events', 'origins'].map((table) => `ALTER TABLE log.${table} DISABLE TRIGGER append_only`);
+    for (const statement of [...disabled, ...statements]) await core.database.pool.query(statement);
   };
 
   it('confirms an intact log, from the command line too', async () => {
@@ -330,6 +331,38 @@ describe('signalbox verify', function () {
     core = await openAt(dataDir);
   });
 
+  it('names an event whose metadata was changed, whether its own or what it has in common with others', async () => {
+    const first = async (...statements: string[]) => {
+      await alter(...statements);
+      // Another process, which has not read the origins yet.
+      await core.close();
+      core = await openAt(dataDir);
+      return (await verify()).findings[0];
+    };
+    const columns = { number: 'number + 1', at: 'at + 1', cause: 'gen_random_uuid()', meta: `'{"rest":7}'` };
+    for (const [column, value] of Object.entries(columns)) {
+      const position = 45 - Object.keys(columns).indexOf(column);
+      expect(await first(`UPDATE log.events SET ${column} = ${value} WHERE position = ${position}`)).to.match(
+        new RegExp(`^Event ${position - 1} is the first`),
+      );
+    }
+    // It stands for all events of a caller.
+    const ofEvent = (position: number) => `(SELECT origin FROM log.events WHERE position = ${position})`;
+    const other = `(SELECT id FROM log.origins WHERE id <> ${ofEvent(41)} LIMIT 1)`;
+    expect(await first(`UPDATE log.events SET origin = ${other} WHERE position = 41`)).to.match(
+      /^Event 40 is the first/,
+    );
+    const { rows } = await core.database.pool.query(
+      'SELECT min(position) - 1 AS number FROM log.events WHERE origin = $1',
+      [(await core.database.pool.query(`SELECT origin FROM log.events WHERE position = 40`)).rows[0].origin],
+    );
+    expect(
+      await first(
+        `UPDATE log.origins SET meta = (meta::jsonb || '{"userAgent": "another"}')::json WHERE id = ${ofEvent(40)}`,
+      ),
+    ).to.match(new RegExp(`^Event ${rows[0].number} is the first`));
+  });
+
   it('names a removed event, even the last one', async () => {
     await alter('DELETE FROM log.events WHERE position = 41');
     expect((await verify()).findings[0]).to.match(/^Event 40 is the first/);
@@ -339,10 +372,10 @@ describe('signalbox verify', function () {
 
   it('names events that were rewritten with their leaves, as precisely as checkpoints allow', async () => {
     await alter(`UPDATE log.events SET data = '{"x":1}' WHERE position = 41`);
-    const [event] = (await core.database.pool.query('SELECT * FROM log.events WHERE position = 41')).rows;
-    const { id, type, stream, revision, data, meta } = event;
+    const events: LoggedEvent[] = [];
+    for await (const page of core.eventLog.readAll({ from: 40, limit: 1 })) events.push(...page);
     await core.database.pool.query('UPDATE log.entries SET leaf = $1 WHERE number = 40', [
-      leafHash(leafText({ id, type, stream, revision, data, meta })),
+      leafHash(leafText(events[0] as LoggedEvent)),
     ]);
     const { findings } = await verify();
     expect(findings).to.have.length(1);

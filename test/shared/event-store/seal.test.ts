@@ -52,6 +52,17 @@ describe('sealed events', () => {
     expect(opened(id, event.meta, sealedAddress(event), (name) => keys.kept.get(name)).ip).to.equal('192.0.2.1');
   });
 
+  it('have one box for an address in all events of a person, so that metadata can be stored once', async () => {
+    const keys = memoryKeys();
+    const addressOf = async (own: Partial<Metadata>, eventId: string) =>
+      (await sealed(keys, joined, { id: eventId, data: { id: 3, email: null }, meta: { ...meta, ...own } })).meta.ip;
+    const other = '00000000-0000-4000-8000-000000000002';
+    const first = await addressOf({}, id);
+    expect(await addressOf({}, other)).to.deep.equal(first);
+    expect(await addressOf({ ip: '192.0.2.2' }, id)).not.to.deep.equal(first);
+    expect(await addressOf({ actor: { type: 'user', id: 2, name: 'bob' } }, id)).not.to.deep.equal(first);
+  });
+
   it('keep the address of a caller who is not signed in with the person concerned, else for a month', () => {
     const data: Readonly<Record<string, unknown>> = { id: 3, email: null };
     const anonymous = { ...meta, actor: { type: 'anonymous', id: 0, name: 'anonymous' } } as const;
