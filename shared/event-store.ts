@@ -4,7 +4,6 @@
  *
  * In: validate, number, seal, append. Out: open, upcast, validate.
  */
-import { randomUUID } from 'node:crypto';
 import { EventUnreadableError } from './errors.ts';
 import { numbered } from './event-store/number.ts';
 import {
@@ -21,6 +20,7 @@ import { validData, validDraft } from './event-store/validate.ts';
 import type { DomainEvent, EventDefinition, EventDraft } from './events/define.ts';
 import type { Origin } from './events/metadata.ts';
 import { type Upcasters, upcast, upcasters } from './events/upcasters.ts';
+import { newId } from './ids.ts';
 import type { Counters } from './ports/counters.ts';
 import type { Appended, EventLog, Expectation, LoggedEvent, NewEvent } from './ports/event-log.ts';
 import type { PersonKeys } from './ports/person-keys.ts';
@@ -132,7 +132,7 @@ export function createEventStore(parts: {
       const metas = await numbered(counters, definitions, now(), origin);
       return Promise.all(
         definitions.map(async (definition, index) => {
-          const readable = { id: randomUUID(), data: valid[index], meta: metas[index] } as Readable;
+          const readable = { id: newId(), data: valid[index], meta: metas[index] } as Readable;
           const event = await sealed(keys, definition, readable);
           if (!isOfErased(event, definition)) written.set(event.meta, { ...readable, event });
           return event;

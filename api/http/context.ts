@@ -1,11 +1,11 @@
 /** The context of one HTTP request: what is known about the request and its caller. */
-import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Request, Response } from 'express';
 import { type Networks, plainAddress } from '../../shared/addresses.ts';
 import type { Channel, Origin } from '../../shared/events/metadata.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../shared/events/metadata.ts';
 import { ANONYMOUS, actorOf, type Identity } from '../../shared/identity.ts';
+import { newId } from '../../shared/ids.ts';
 import { traceparentOf } from '../../shared/ports/tracing.ts';
 import type { HeldCredential } from '../auth/known.ts';
 import type { ApiSettings } from '../settings.ts';
@@ -61,7 +61,7 @@ export function beginContext(
   const context: RequestContext = {
     req,
     res,
-    id: randomUUID(),
+    id: newId(),
     startedAt: performance.now(),
     ip: trusted ? forwardedIp(req, peer, isProxy) : peer,
     peer,

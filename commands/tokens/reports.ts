@@ -8,7 +8,7 @@
  *
  * Reports without an id cannot be recognised, so they are appended without a decision.
  */
-import { createHash, randomUUID } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { KnownReport, TokenDirectory, TokenKnowledge } from '../../queries/tokens/reports.ts';
 import { costOf, type TokenCounts } from '../../shared/contract/tokens/costs.ts';
 import { MAX_AHEAD_MS, MAX_LATE_MS } from '../../shared/contract/tokens/reports.ts';
@@ -21,6 +21,7 @@ import {
   tokenPageFilled,
   tokensReported,
 } from '../../shared/events/tokens/reports.ts';
+import { newId } from '../../shared/ids.ts';
 import { pause } from '../../shared/waiting.ts';
 import { defineDecider, on } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
@@ -167,7 +168,7 @@ function completed(
   const agent = found.agents.get(named) ?? (speaksFor === null ? undefined : found.agents.get(speaksFor));
   return {
     ...said,
-    id: id ?? randomUUID(),
+    id: id ?? newId(),
     agent_id: agent?.id ?? null,
     agent_name: agent?.name ?? named,
     task_id: taskId !== null && found.tasks.has(taskId) ? taskId : null,

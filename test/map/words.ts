@@ -295,6 +295,7 @@ export const ROOMS: Readonly<Record<string, readonly string[]>> = {
     'fields',
     'folding',
     'identity',
+    'ids',
     'messages',
     'names',
     'parsing',

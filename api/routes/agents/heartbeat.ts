@@ -1,5 +1,4 @@
 /** Heartbeats, with the work items waiting for the agent, and wake-ups. */
-import { randomUUID } from 'node:crypto';
 import { agentDecider, agentStream } from '../../../commands/agents/agents.ts';
 import { decideWake, recordHeartbeat, type TokenUsage } from '../../../commands/agents/heartbeat.ts';
 import { refuseInjection } from '../../../commands/agents/injection.ts';
@@ -10,6 +9,7 @@ import * as contract from '../../../shared/contract/agents/heartbeat.ts';
 import { costOf } from '../../../shared/contract/tokens/costs.ts';
 import { orNotFound } from '../../../shared/errors.ts';
 import { type Identity, requireSelf, taskViewOf } from '../../../shared/identity.ts';
+import { newId } from '../../../shared/ids.ts';
 import { seconds } from '../../../shared/time.ts';
 import { defineRoute, type Route } from '../../http/route.ts';
 import type { Services } from '../../services.ts';
@@ -101,7 +101,7 @@ async function usageOf(services: Services, workspace: number, given: unknown): P
   const { tasks, prices } = await services.tokens.lookUp(workspace, { taskIds: taskId ? [taskId] : [] });
   return {
     ...usage,
-    id: randomUUID(),
+    id: newId(),
     task_id: taskId && tasks.has(taskId) ? taskId : null,
     ...costOf(usage, prices, services.settings.subscribedProviders),
   };
