@@ -5,6 +5,7 @@
  * time-out shows whether a large write makes any progress.
  */
 import type { ServerResponse } from 'node:http';
+import { holdReading, readAgain } from '../http/stalled.ts';
 
 export interface Connection {
   /** Aborted as soon as either side ends the stream. */
@@ -73,11 +74,13 @@ export function openConnection(res: ServerResponse, stallMs: number, stalled: ()
         waiting -= bytes.length;
         done?.();
         if (waiting > 0) return;
+        readAgain(res, socket);
         waitingSince = undefined;
         wake();
       };
       pending.add(settle);
       res.write(bytes, settle);
+      if (socket.writableLength > 0) holdReading(res, socket);
     },
     drained() {
       if (waiting === 0 || closing.signal.aborted) return Promise.resolve();

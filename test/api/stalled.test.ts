@@ -1,8 +1,10 @@
 /** Clients that do not read their response. */
 import { once } from 'node:events';
+import { Agent, get, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { endWhenStalled } from '../../api/http/stalled.ts';
+import { openConnection } from '../../api/stream/connection.ts';
 import { closing } from '../support/fixture.ts';
 import { listen } from '../support/listen.ts';
 import { startTestService } from '../support/service.ts';
@@ -37,6 +39,51 @@ describe('responses that are not read', function () {
     while (ends.length < sockets.length) await once(server.server, 'request');
     await Promise.all(ends);
     for (const socket of sockets) socket.destroy();
+  });
+  it('end although their client sends something now and then', async () => {
+    const ends: Promise<unknown>[] = [];
+    await using server = closing(
+      await listen((req, res) => {
+        ends.push(once(res, 'close'));
+        if (req.headers.accept === 'text/event-stream') {
+          const connection = openConnection(res, 300, () => undefined);
+          connection.send(LARGE);
+        } else {
+          endWhenStalled(res, 300);
+          res.end(LARGE);
+        }
+      }),
+    );
+    const heads = ['', '', 'Accept: text/event-stream\r\n'];
+    const sockets = await Promise.all(heads.map((head) => askOnly(server.port, head)));
+    // Line ends before a request are no request, so Node's own limits do not apply to them.
+    const dripping = setInterval(() => {
+      for (const socket of sockets) socket.write('\r\n');
+    }, 50);
+    while (ends.length < sockets.length) await once(server.server, 'request');
+    await Promise.all(ends);
+    clearInterval(dripping);
+    for (const socket of sockets) socket.destroy();
+  });
+  it('leave a connection open for further requests', async () => {
+    await using server = closing(
+      await listen((_, res) => {
+        endWhenStalled(res, 3_000);
+        res.end(LARGE);
+      }),
+    );
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const sockets = new Set<unknown>();
+    for (let n = 0; n < 3; n++) {
+      const asked = get(server.url, { agent });
+      const [response] = (await once(asked, 'response')) as [IncomingMessage];
+      sockets.add(response.socket);
+      let bytes = 0;
+      for await (const chunk of response) bytes += (chunk as Buffer).length;
+      expect(bytes).to.equal(LARGE.length);
+    }
+    expect(sockets.size).to.equal(1);
+    agent.destroy();
   });
   it('are whole for a client that reads slowly, however long it takes', async () => {
     await using server = closing(
