@@ -2307,6 +2307,7 @@ export interface Api {
       readonly tenant_id?: number;
       readonly status?: string;
       readonly limit?: number;
+      readonly offset?: number;
       readonly as_of?: string;
     };
     readonly body: undefined;
@@ -3035,6 +3036,7 @@ export interface Api {
       )[];
       readonly effects: readonly HistoryEffect[];
       readonly effects_complete: boolean;
+      readonly causes_complete: boolean;
     };
   };
   readonly 'GET /api/history/key': {

@@ -63,10 +63,11 @@ export function EventDrawer({ id }: { readonly id: string }) {
   return (
     <Drawer title={title}>
       <Shown read={read} rows={8}>
-        {({ event, causes, effects, effects_complete }) => (
+        {({ event, causes, causes_complete, effects, effects_complete }) => (
           <>
             <EventFacts event={event} />
             <h3>Why</h3>
+            {!causes_complete && <p class="dim">There are more causes than are shown: open the first one.</p>}
             <ol class="causes">
               {[...causes].reverse().map((cause) => (
                 <li key={`${cause.kind} ${cause.id}`}>

@@ -1,4 +1,5 @@
 /** The causes of an event and its effects: the chain of causes upwards, and the tree of effects. */
+import { PAGE_BYTES } from '../../shared/contract/common.ts';
 import {
   type CausesResponse,
   type FirstCause,
@@ -75,16 +76,32 @@ async function effectsOf(
   return { effects: root, effects_complete: true };
 }
 
-/** @throws AppError 404 */
-export async function historyCauses(reads: HistoryReads, id: string, open: boolean): Promise<CausesResponse> {
+/** @param pageBytes of the causes, as JSON; the first one is always there. @throws AppError 404 */
+export async function historyCauses(
+  reads: HistoryReads,
+  id: string,
+  open: boolean,
+  pageBytes = PAGE_BYTES,
+): Promise<CausesResponse> {
   const { entry, event } = await historyEvent(reads, id, open);
   const entries = await causesOf(reads, entry);
   const causes: HistoryEvent[] = [];
-  while (causes.length < entries.length) causes.push(...(await recordsOf(reads, entries.slice(causes.length), open)));
-  const first = beginningOf(causes.at(-1) ?? event);
+  let bytes = 0;
+  for (let isFull = false; !isFull && causes.length < entries.length; )
+    for (const cause of await recordsOf(reads, entries.slice(causes.length), open)) {
+      bytes += Buffer.byteLength(JSON.stringify(cause));
+      isFull = causes.length > 0 && bytes > pageBytes;
+      if (isFull) break;
+      causes.push(cause);
+    }
+  const isComplete = causes.length === entries.length;
   return {
     event,
-    causes: [...causes.map((cause) => ({ kind: 'event' as const, ...cause })), first],
+    causes: [
+      ...causes.map((cause) => ({ kind: 'event' as const, ...cause })),
+      ...(isComplete ? [beginningOf(causes.at(-1) ?? event)] : []),
+    ],
     ...(await effectsOf(reads, entry.id)),
+    causes_complete: isComplete,
   };
 }

@@ -20,5 +20,6 @@ export const historyCauseRoute = defineRoute({
   query: openQuery,
   refuses: [404],
   responses: { 200: { description: 'Causes and effects', schema: causesResponse } },
-  respond: (call) => readHistory(call, (reads) => historyCauses(reads, call.params.id, call.query.open)),
+  respond: (call) =>
+    readHistory(call, (reads) => historyCauses(reads, call.params.id, call.query.open, call.services.pageBytes)),
 });

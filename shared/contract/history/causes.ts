@@ -63,9 +63,12 @@ export const causesResponse = z.object({
   event: historyEventSchema,
   causes: z
     .array(z.discriminatedUnion('kind', [event, first]))
-    .describe('nearest first, up to the request or the schedule that began it'),
+    .describe(
+      'nearest first, up to the request or the schedule that began it; they end at 4 MB (400 kB for MCP), and the causes of the last one then show the rest',
+    ),
   effects: z.array(effects).describe('direct and indirect effects of the event, in log order'),
   effects_complete: z.boolean().describe(`false: only the first ${MAX_EFFECTS} are shown`),
+  causes_complete: z.boolean().describe('false: the chain goes on behind the last event that is shown'),
 });
 export type CausesResponse = z.infer<typeof causesResponse>;
 export type FirstCause = z.infer<typeof first>;
