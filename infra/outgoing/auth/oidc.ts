@@ -178,7 +178,8 @@ export function createOidc(
           algorithms: ALGORITHMS,
         });
         // A token for several audiences says for which client it was issued (RFC 9068, OpenID Connect Core 2).
-        if (Array.isArray(payload.aud) && payload.aud.length > 1 && typeof payload.azp !== 'string')
+        const { aud, azp } = payload;
+        if (Array.isArray(aud) && aud.length > 1 && (typeof azp !== 'string' || azp === ''))
           return { fault: 'The access token is for several audiences and does not name its client (azp).' };
         return { profile: profileOf(issuer, payload), expiresAt: payload.exp as number };
       } catch (error) {

@@ -358,6 +358,7 @@ describe('sign-in through an OpenID Connect provider', () => {
     expect(await statusOf({ aud: [AUDIENCE], jti: 'one of a list' })).to.equal(200);
     expect(await statusOf({ aud: [AUDIENCE, 'account'] })).to.equal(401);
     expect(await statusOf({ aud: [AUDIENCE, 'account'], azp: 'builder' })).to.equal(200);
+    expect(await statusOf({ aud: [AUDIENCE, 'account'], azp: '' })).to.equal(401);
     expect(await statusOf({ aud: 'account', azp: 'builder' })).to.equal(401);
   });
 
