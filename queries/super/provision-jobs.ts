@@ -25,7 +25,8 @@ const jobs = (reads: Reads) =>
 
 /** Newest first. */
 export async function listJobs(reads: Reads, query: ProvisionJobsQuery): Promise<ProvisionJobRecord[]> {
-  let rows = jobs(reads).orderBy('j.created_at', 'desc').orderBy('j.id', 'desc').limit(query.limit);
+  const newest = jobs(reads).orderBy('j.created_at', 'desc').orderBy('j.id', 'desc');
+  let rows = newest.limit(query.limit).offset(query.offset);
   if (query.tenant_id !== undefined) rows = rows.where('j.tenant_id', '=', query.tenant_id);
   if (query.status !== undefined) rows = rows.where('j.status', '=', query.status);
   return (await rows.execute()) as ProvisionJobRecord[];

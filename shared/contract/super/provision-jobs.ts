@@ -1,7 +1,7 @@
 /** Provisioning jobs: the record, new jobs, and decisions about them. */
 import { z } from 'zod';
 import { JOB_TYPES } from '../../events/super/provision-jobs.ts';
-import { filterParam, idText, idValue, limitParam, unixSeconds } from '../common.ts';
+import { filterParam, idText, idValue, limitParam, offsetParam, unixSeconds } from '../common.ts';
 import { filledText, storable, storableObject, text } from '../storable.ts';
 
 export const JOB_STATUSES = ['queued', 'approved', 'running', 'completed', 'failed', 'rejected', 'cancelled'] as const;
@@ -68,6 +68,7 @@ export const provisionJobsQuery = z.object({
   tenant_id: idText.optional(),
   status: filterParam,
   limit: limitParam(100),
+  offset: offsetParam,
 });
 export type ProvisionJobsQuery = z.output<typeof provisionJobsQuery>;
 export const provisionJobsResponse = z.object({ jobs: z.array(provisionJobSchema) });

@@ -231,6 +231,14 @@ describe('contract: super admin', function () {
     expect(mine[0]).to.equal(down.body.job.id);
     expect(mine).to.include.members([update.body.job.id, own.body.job.id]);
     expect(await list(`tenant_id=${tenant.id}&limit=1`)).to.deep.equal([down.body.job.id]);
+    expect(await list(`tenant_id=${tenant.id}&limit=2&offset=1`)).to.deep.equal(mine.slice(1, 3));
+    // Jobs may have 200 kB each, so a page of them has a bound.
+    const steps = Array.from({ length: 90 }, (_, n) => ({ key: `k${n}`, title: 'x', command: ['x'.repeat(2_000)] }));
+    for (let n = 0; n < 25; n++)
+      bodyOf(await ask('POST', '/api/super/provision-jobs', { tenant_id: tenant.id, plan_json: steps }), 201);
+    const large = await ask('GET', `/api/super/provision-jobs?tenant_id=${tenant.id}&limit=25`);
+    expect(large.body.jobs.length).to.be.within(20, 24);
+    expect(await list(`tenant_id=${tenant.id}&limit=1&offset=25`)).to.deep.equal([down.body.job.id]);
     expect(await list(`tenant_id=${tenant.id}&status=completed`)).to.deep.equal([down.body.job.id]);
     expect(await list('status=nothing')).to.deep.equal([]);
     expect((await ask('GET', '/api/super/provision-jobs?tenant_id=x')).status).to.equal(400);
