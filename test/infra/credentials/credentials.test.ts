@@ -16,6 +16,7 @@ import type { Reads } from '../../../queries/reads.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import { fixture } from '../../support/fixture.ts';
 import { describeWith } from '../../support/needs.ts';
+import { withRealPasswordCost } from '../../support/password-cost.ts';
 import { freshDatabase } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { databaseOnServer, ensureTables, openView, serverDatabase } from '../../support/world.ts';
@@ -43,6 +44,7 @@ describe('AUTH_PASS_B64', () => {
 });
 
 describeWith('TEST_DATABASE_URL', 'credential store', () => {
+  withRealPasswordCost();
   const place = fixture(databaseOnServer);
   const store = fixture(() => createCredentials(place.database, log));
 
