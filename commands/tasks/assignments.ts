@@ -19,18 +19,24 @@ const keeps = ({ type, data }: EventDraft): boolean =>
   type === taskAssigneeRenamed.type ||
   (type === taskCreated.type && (data as EventOf<typeof taskCreated>['data']).task.assignee_id !== undefined);
 
-/** Adds the id of the assignee to each event that says who it is. */
+/** Adds the id of the assignee to each event that says who it is, and its present name to a task that was done. */
 export async function withAssigneeId(
   drafts: readonly EventDraft[],
-  { task: now }: { readonly task: Assignee },
+  { task: now }: { readonly task: Assignee & Pick<TaskData, 'status'> },
   { workspace, load }: Look,
 ): Promise<readonly EventDraft[]> {
   let ids: Map<string, number | undefined> | undefined;
-  const idOf = async (name: string): Promise<number | undefined> => {
-    if (name === now.assigned_to && now.assignee_id !== undefined) return now.assignee_id;
+  const assigneeOf = async (name: string): Promise<Assignee> => {
+    if (name === now.assigned_to && now.assignee_id !== undefined) {
+      const id = now.assignee_id;
+      // A rename changes only tasks that are not done.
+      const present = now.status === 'done' ? await agentInLog({ load }, workspace, { id }) : undefined;
+      return { assigned_to: present?.name ?? name, assignee_id: id };
+    }
     ids ??= new Map();
     if (!ids.has(name)) ids.set(name, (await agentInLog({ load }, workspace, { name }, { recent: true }))?.id);
-    return ids.get(name);
+    const id = ids.get(name);
+    return { assigned_to: name, ...(id !== undefined && { assignee_id: id }) };
   };
   return Promise.all(
     drafts.map(async (draft) => {
@@ -38,10 +44,11 @@ export async function withAssigneeId(
       const place = PLACES.find((field) => typeof data[field] === 'object' && data[field] !== null);
       if (place === undefined) return draft;
       const { assignee_id: given, ...rest } = data[place] as Assignee;
-      if (rest.assigned_to === undefined) return draft;
-      const id = rest.assigned_to === null ? undefined : keeps(draft) ? given : await idOf(rest.assigned_to);
-      if (id === given) return draft;
-      return { ...draft, data: { ...data, [place]: id === undefined ? rest : { ...rest, assignee_id: id } } };
+      const name = rest.assigned_to;
+      if (name === undefined || (name !== null && keeps(draft))) return draft;
+      const assignee = name === null ? { assigned_to: null } : await assigneeOf(name);
+      if (assignee.assigned_to === name && assignee.assignee_id === given) return draft;
+      return { ...draft, data: { ...data, [place]: { ...rest, ...assignee } } };
     }),
   );
 }

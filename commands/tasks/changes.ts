@@ -134,7 +134,7 @@ function updatedFrom(
   const different = (Object.keys(next) as (keyof TaskData)[]).filter(
     (field) => next[field] !== task[field] && JSON.stringify(next[field]) !== JSON.stringify(task[field]),
   );
-  const { title, status, priority, assigned_to, project_id, outcome } = task;
+  const { title, status, priority, assigned_to, assignee_id, project_id, outcome } = task;
   return taskUpdated.draft({
     task_id: id,
     created_at,
@@ -146,6 +146,7 @@ function updatedFrom(
       status,
       priority,
       assigned_to,
+      ...(assignee_id !== undefined && { assignee_id }),
       project_id,
       outcome,
       ...Object.fromEntries(different.map((field) => [field, task[field]])),

@@ -124,12 +124,14 @@ export const taskCountsTable = defineTable(
     priority: 'text',
     /** Empty: the task is unassigned. */
     assigned_to: 'text',
+    /** Id of the agent that is the assignee; 0: a user, or a name that no agent had. */
+    assignee_id: 'bigint',
     project_id: 'bigint',
     count: 'bigint',
   },
   {
-    key: ['workspace_id', 'status', 'priority', 'assigned_to', 'project_id'],
-    indexes: ['workspace_id, assigned_to', 'workspace_id, project_id'],
+    key: ['workspace_id', 'status', 'priority', 'assigned_to', 'assignee_id', 'project_id'],
+    indexes: ['workspace_id, assigned_to, assignee_id', 'workspace_id, assignee_id', 'workspace_id, project_id'],
   },
 );
 
@@ -148,7 +150,7 @@ const columnsOf = (task: TaskData) => ({
 /** Adds a task to a place, or removes it. */
 function counted(
   { meta }: AboutTask,
-  { status, priority, assigned_to: assignedTo, project_id }: TaskPlace,
+  { status, priority, assigned_to: assignedTo, assignee_id: assigneeId, project_id }: TaskPlace,
   by: 1 | -1,
 ): Change {
   const key = {
@@ -156,6 +158,7 @@ function counted(
     status,
     priority,
     assigned_to: assignedTo ?? '',
+    assignee_id: assigneeId ?? 0,
     project_id,
   };
   return tally(taskCountsTable, key, by);
@@ -207,7 +210,7 @@ function changed(event: AboutTask): Change[] {
             project_id: task.project_id ?? row.project_id,
           })),
         ]),
-    ...(before ? moved(event, { ...task, ...before } as TaskPlace, task as TaskPlace) : []),
+    ...(before ? moved(event, { ...task, assignee_id: undefined, ...before } as TaskPlace, task as TaskPlace) : []),
   ];
 }
 

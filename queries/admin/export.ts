@@ -11,6 +11,7 @@ import { masked } from '../../shared/secrets.ts';
 import { inPieces, nextPiece } from '../../shared/waiting.ts';
 import { lastSeen } from '../agents/leases.ts';
 import { type Reads, tableOf } from '../reads.ts';
+import { assigneeNow } from '../tasks/tasks.ts';
 import { activitySeen, taskSeen } from '../tasks/visibility.ts';
 
 export type ExportedRow = Readonly<Record<string, string | number | null>>;
@@ -43,7 +44,11 @@ export const EXPORTS: Readonly<Record<ExportKind, Source>> = {
     more: names(`metadata workspace_id project_id project_ticket_no outcome error_message resolution feedback_rating
       feedback_notes retry_count completed_at`),
     from: (reads) => sql`${tableOf(reads, tasksProjection, 'tasks')} t`,
-    computed: { tags: sql`t.tags::text`, metadata: sql`t.metadata::text` },
+    computed: {
+      assigned_to: (reads) => assigneeNow(reads, 't'),
+      tags: sql`t.tags::text`,
+      metadata: sql`t.metadata::text`,
+    },
     json: ['metadata'],
     seen: (_reads, view) => taskSeen(view, 't'),
   },

@@ -22,7 +22,7 @@ import {
   upToSize,
 } from '../reads.ts';
 import { columnsOf, type Records } from '../records.ts';
-import { NO_TASKS, taskStatsOf } from '../tasks/assignments.ts';
+import { taskStatsOf } from '../tasks/assignments.ts';
 import { lastBeatOf, lastSeen } from './leases.ts';
 
 export const agentTables = (reads: Reads) => tables(reads, agentsProjection);
@@ -93,9 +93,8 @@ export async function withTaskStats<const T extends readonly AgentRecord[]>(
   workspace: number,
   agents: T,
 ): Promise<{ [K in keyof T]: AgentRecord & { taskStats: TaskStats } }> {
-  const names = agents.map((agent) => agent.name);
-  const stats = await taskStatsOf(reads, workspace, names);
-  const withStats = agents.map((agent) => Object.assign({}, agent, { taskStats: stats.get(agent.name) ?? NO_TASKS }));
+  const stats = await taskStatsOf(reads, workspace, agents);
+  const withStats = agents.map((agent, n) => Object.assign({}, agent, { taskStats: stats[n] }));
   return withStats as { [K in keyof T]: AgentRecord & { taskStats: TaskStats } };
 }
 

@@ -26,6 +26,7 @@ import { activitySeen, taskIdSeen } from '../tasks/visibility.ts';
 import { added, dateOf, dollars, NO_SUMS, SUMS, type Sums, tokensOf, usageSince, withUsage } from '../tokens/usage.ts';
 import { newestActions, type Source, type Sources } from './evidence.ts';
 import { beatCount } from './leases.ts';
+import { COUNTED_ASSIGNEE, isOf } from './names.ts';
 
 /** Read models from which a report is built. */
 export const ATTRIBUTION_MODELS = [
@@ -103,8 +104,8 @@ async function identityOf(reads: Reads, { workspace, agent }: AttributedAgent): 
     SELECT coalesce(sum(count), 0)::bigint AS total, coalesce(max(position), 0)::bigint AS position,
       coalesce(sum(count) FILTER (WHERE status = 'done'), 0)::bigint AS done,
       coalesce(sum(count) FILTER (WHERE status = ANY(${[...ACTIVE]}::text[])), 0)::bigint AS active
-    FROM ${tableOf(reads, tasksProjection, 'task_counts')}
-    WHERE workspace_id = ${workspace} AND assigned_to = ${agent.name}`.execute(reads.db);
+    FROM ${tableOf(reads, tasksProjection, 'task_counts')} c
+    WHERE workspace_id = ${workspace} AND ${isOf('c', COUNTED_ASSIGNEE, agent)}`.execute(reads.db);
   const [{ total, done, active, position: upTo } = { total: 0, done: 0, active: 0, position: 0 }] = tasks;
   const { rows } = await sql<{ count: number; position: number }>`
     SELECT count, position FROM ${own(reads, 'action_counts')}

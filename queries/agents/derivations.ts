@@ -80,7 +80,7 @@ export function derivationsOf(found: Found, sections: ReadonlySet<DiagnosticsSec
       // From 0, because a task can be older than the agent.
       { rule: 'tasks', events: whole(found.task_events, sumOf(found.places)), from: 0, to: found.task_to },
       total,
-      { assigned_to: name, ...place },
+      { assignee_id: agent, assigned_to: name, ...place },
       ({ status, priority }) => (place.status ?? status) === status && (place.priority ?? priority) === priority,
     );
   const reports = (total: number, only: { readonly model?: string } = {}) =>

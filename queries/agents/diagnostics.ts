@@ -15,6 +15,7 @@ import { taskIdSeen, taskSeen } from '../tasks/visibility.ts';
 import { SUMS, usageSince, withUsage } from '../tokens/usage.ts';
 import { derivationsOf } from './derivations.ts';
 import { beatCount } from './leases.ts';
+import { ASSIGNEE, COUNTED_ASSIGNEE, isOf } from './names.ts';
 import { activityOf, type Found, statusOf, summaryOf, tasksOf, tokensOf, trendsOf } from './sections.ts';
 import { statusChanges, statusSeconds, statusSince } from './statuses.ts';
 import {
@@ -133,6 +134,7 @@ export async function diagnosticsOf(
   const countsOf = (of: Counted) => countsIn(workspace, names, windows, of);
   const eventsOf = (of: Counted) => eventsIn(workspace, names, windows, of, most ?? 0);
   const counts = tableOf(reads, tasksProjection, 'task_counts');
+  const own = (row: string, reference = ASSIGNEE) => isOf(row, reference, { id, name });
   const reported = sql`${tableOf(reads, tokensProjection, 'reports')}
     WHERE workspace_id = ${workspace} AND agent_id = ${id} AND at >= ${since * MS}`;
   const columns: Readonly<Record<keyof Found, Sql>> = {
@@ -154,13 +156,13 @@ export async function diagnosticsOf(
         SELECT start, sum(count)::bigint AS count FROM activities WHERE current GROUP BY start) h)`,
     places: sql`
       (SELECT coalesce(json_agg(p ORDER BY p.status, p.priority), '[]') FROM (
-        SELECT status, priority, sum(count)::bigint AS count FROM ${counts}
-        WHERE workspace_id = ${workspace} AND assigned_to = ${name}
+        SELECT status, priority, sum(count)::bigint AS count FROM ${counts} c
+        WHERE workspace_id = ${workspace} AND ${own('c', COUNTED_ASSIGNEE)}
         GROUP BY status, priority HAVING sum(count) > 0) p)`,
     recent_completed: sql`
       (SELECT coalesce(json_agg(t ORDER BY t.updated_at DESC, t.id DESC), '[]') FROM (
         SELECT id, title, priority, updated_at, completed_at FROM ${tableOf(reads, tasksProjection, 'tasks')} own
-        WHERE workspace_id = ${workspace} AND assigned_to = ${name} AND status = 'done' AND updated_at >= ${since}
+        WHERE workspace_id = ${workspace} AND ${own('own')} AND status = 'done' AND updated_at >= ${since}
           AND ${taskSeen(view, 'own')}
         ORDER BY updated_at DESC, id DESC LIMIT ${sql.lit(RECENT_TASKS)}) t)`,
     status_seconds: statusSeconds(reads, statuses),
@@ -181,11 +183,11 @@ export async function diagnosticsOf(
     activity_events: eventsOf(activities),
     activity_to: newestOf(sql`activities`),
     task_events: listed(
-      sql`SELECT position, status, priority FROM ${tableOf(reads, tasksProjection, 'tasks')}
-        WHERE workspace_id = ${workspace} AND assigned_to = ${name}`,
+      sql`SELECT position, status, priority FROM ${tableOf(reads, tasksProjection, 'tasks')} t
+        WHERE workspace_id = ${workspace} AND ${own('t')}`,
       most ?? 0,
     ),
-    task_to: newestOf(sql`${counts} WHERE workspace_id = ${workspace} AND assigned_to = ${name}`),
+    task_to: newestOf(sql`${counts} c WHERE workspace_id = ${workspace} AND ${own('c', COUNTED_ASSIGNEE)}`),
     report_events: listed(sql`SELECT DISTINCT position, model FROM ${reported}`, most ?? 0),
     report_from: sql`(SELECT coalesce(min(position), 0)::bigint FROM ${reported})`,
     report_to: newestOf(sql`usage`),

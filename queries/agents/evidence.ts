@@ -17,6 +17,7 @@ import { DAY_MS } from '../../shared/time-buckets.ts';
 import { derivation, REPORT_TYPES } from '../evidence.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { ALL_INPUT, dollars, tokensTable } from '../tokens/usage.ts';
+import { ASSIGNEE, isOf } from './names.ts';
 
 type Sql = RawBuilder<unknown>;
 
@@ -144,7 +145,7 @@ function newestTasks(
 ): Sql {
   const page = (having: Sql) => sql`
     SELECT t.position, t.updated_at, t.created_at, t.id FROM ${tableOf(reads, tasksProjection, 'tasks')} t
-    WHERE t.workspace_id = ${workspace} AND t.assigned_to = ${agent.name} ${having}
+    WHERE t.workspace_id = ${workspace} AND ${isOf('t', ASSIGNEE, agent)} ${having}
       ${after === undefined ? sql`` : sql`AND (t.created_at, t.id) < (${after.at}::bigint, ${after.tie}::bigint)`}
     ORDER BY t.created_at DESC, t.id DESC LIMIT ${sql.lit(limit)}`;
   if (!statuses) return page(sql``);
@@ -284,7 +285,11 @@ function derived(
 ): Derivation {
   const all = () => true;
   if (source.from === 'tasks') {
-    const filter = { assigned_to: agent.name, ...(source.statuses && { status: oneOf(source.statuses) }) };
+    const filter = {
+      assignee_id: agent.id,
+      assigned_to: agent.name,
+      ...(source.statuses && { status: oneOf(source.statuses) }),
+    };
     return derivation({ rule: 'tasks', ...found }, source.total, filter, all);
   }
   if (source.from === 'reports') {

@@ -1,32 +1,20 @@
 /** Messages between agents: the feed, and the graph of senders and recipients. */
-import { type RawBuilder, sql } from 'kysely';
-import { agentsProjection } from '../../projections/agents/agents.ts';
+import { sql } from 'kysely';
 import { chatProjection } from '../../projections/chat.ts';
 import { type AgentMessageRecord, type CommsQuery, MAX_GRAPH } from '../../shared/contract/agents/messages.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { inWorkspace, type Reads, tableOf, upToSize } from '../reads.ts';
 import { messageSeen } from '../tasks/visibility.ts';
-import { findAgent } from './agents.ts';
+import { agentNamed, type NamedAgent, nameNow, type Reference, refersTo } from './names.ts';
 
-const agentsOf = (reads: Reads) => tableOf(reads, agentsProjection, 'agents');
-
-/**
- * The name of a sender or recipient: that of its agent now, else as it was. A deleted agent whose name another one has
- * now gets its id as a suffix.
- *
- * @param row alias of a row with both
- */
-function nameNow(reads: Reads, row: string, side: Side): RawBuilder<string> {
-  const [name, id] = [sql.ref(`${row}.${side}`), sql.ref(`${row}.${side}_id`)];
-  const there = sql`FROM ${agentsOf(reads)} g WHERE g.workspace_id = ${sql.ref(`${row}.workspace_id`)}`;
-  return sql`CASE WHEN coalesce(${id}, 0) = 0 THEN ${name} ELSE coalesce(
-    (SELECT g.name ${there} AND g.id = ${id}),
-    (SELECT ${name} || ' (#' || ${id} || ')' ${there} AND g.name = ${name}), ${name}) END`;
-}
+type Side = 'from_agent' | 'to_agent';
+/** The columns of a message that refer to its sender or recipient. */
+const referenceOf = (side: Side): Reference => ({ name: side, id: `${side}_id` });
+const sideNow = (reads: Reads, row: string, side: Side) => nameNow(reads, row, referenceOf(side), { apart: true });
 
 /** A message as JSON, from row `m`. */
 export const messageJson = (reads: Reads) => sql<AgentMessageRecord>`json_build_object(
-  'id', m.id, 'from_agent', ${nameNow(reads, 'm', 'from_agent')}, 'to_agent', ${nameNow(reads, 'm', 'to_agent')},
+  'id', m.id, 'from_agent', ${sideNow(reads, 'm', 'from_agent')}, 'to_agent', ${sideNow(reads, 'm', 'to_agent')},
   'content', m.content, 'type', m.message_type,
   'created_at', m.created_at, 'message_type', m.message_type, 'conversation_id', m.conversation,
   'metadata', NULL, 'read_at', m.read_at, 'workspace_id', m.workspace_id)`;
@@ -39,31 +27,11 @@ const isAgent = (column: 'from_agent' | 'to_agent') =>
   sql<boolean>`lower(${sql.ref(column)} COLLATE "C") <> ALL(${NO_AGENTS})`;
 const amongAgents = sql<boolean>`${isAgent('from_agent')} AND ${isAgent('to_agent')}`;
 
-type Side = 'from_agent' | 'to_agent';
-
-/** The agent that a filter names. */
-interface Filtered {
-  readonly name: string;
-  /** Undefined: no agent has this name now. */
-  readonly id: number | undefined;
-}
-
-/**
- * Rows whose sender or recipient an agent is, as conditions that each have an index. By its id, so that it keeps its
- * messages under a new name; a name without an agent means those that had it.
- */
-function rowsOf(reads: Reads, table: 'messages' | 'message_edges', side: Side, { name, id }: Filtered) {
-  const [named, numbered] = [sql.ref(`${table}.${side}`), sql.ref(`${table}.${side}_id`)];
-  if (id !== undefined)
-    return [sql<boolean>`${numbered} = ${id}`, sql<boolean>`(${named} = ${name} AND coalesce(${numbered}, 0) = 0)`];
-  return [
-    sql<boolean>`(${named} = ${name} AND NOT EXISTS (SELECT FROM ${agentsOf(reads)} g
-      WHERE g.workspace_id = ${sql.ref(`${table}.workspace_id`)} AND g.id = ${numbered}))`,
-  ];
-}
+const rowsOf = (reads: Reads, table: 'messages' | 'message_edges', side: Side, agent: NamedAgent) =>
+  refersTo(reads, table, { ...referenceOf(side), ...(table === 'message_edges' && { none: 0 }) }, agent);
 
 /** The latest messages that match: rows of `messages`. */
-function pageOf(reads: Reads, view: TaskView, agent: Filtered | undefined, { since, limit, offset }: CommsQuery) {
+function pageOf(reads: Reads, view: TaskView, agent: NamedAgent | undefined, { since, limit, offset }: CommsQuery) {
   let all = inWorkspace(reads, chatProjection, 'messages', view.workspace)
     .selectAll()
     .where('to_agent_id', 'is not', null)
@@ -80,7 +48,7 @@ function pageOf(reads: Reads, view: TaskView, agent: Filtered | undefined, { sin
 }
 
 /** Matching edges; counted from the messages only with a time filter, or if the caller may not see all messages. */
-function edgesOf(reads: Reads, view: TaskView, agent: Filtered | undefined, { since = 0 }: CommsQuery) {
+function edgesOf(reads: Reads, view: TaskView, agent: NamedAgent | undefined, { since = 0 }: CommsQuery) {
   const { workspace } = view;
   const touching = (table: 'messages' | 'message_edges') =>
     agent === undefined
@@ -119,11 +87,10 @@ interface Edge {
 export async function listComms(reads: Reads, view: TaskView, query: CommsQuery) {
   const { workspace } = view;
   const { agent } = query;
-  const filtered =
-    agent === undefined ? undefined : { name: agent, id: (await findAgent(reads, workspace, { name: agent }))?.id };
+  const filtered = agent === undefined ? undefined : await agentNamed(reads, workspace, agent);
   /** Messages by agent, either as sender or as recipient. */
   const countsBy = (side: Side) => sql`
-    SELECT ${nameNow(reads, 'e', side)} AS agent, sum(e.count)::bigint AS count
+    SELECT ${sideNow(reads, 'e', side)} AS agent, sum(e.count)::bigint AS count
     FROM ${tableOf(reads, chatProjection, 'message_edges')} e WHERE e.workspace_id = ${workspace} AND ${amongAgents} GROUP BY 1`;
   const { rows } = await sql<{
     messages: AgentMessageRecord[] | null;
@@ -133,7 +100,7 @@ export async function listComms(reads: Reads, view: TaskView, query: CommsQuery)
   }>`
     WITH page AS (${upToSize(sql`${pageOf(reads, view, filtered, query)}`, sql`created_at DESC, id DESC`)}),
     edges AS (
-      SELECT ${nameNow(reads, 'e', 'from_agent')} AS from_agent, ${nameNow(reads, 'e', 'to_agent')} AS to_agent,
+      SELECT ${sideNow(reads, 'e', 'from_agent')} AS from_agent, ${sideNow(reads, 'e', 'to_agent')} AS to_agent,
         sum(e.count)::bigint AS count, max(e.last_message_at) AS last_message_at
       FROM (${edgesOf(reads, view, filtered, query)}) e GROUP BY 1, 2),
     busiest AS (

@@ -21,6 +21,7 @@ import { containing, folded } from '../../shared/folding.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { withName } from '../../shared/names.ts';
 import { frontOf } from '../../shared/storable.ts';
+import { ASSIGNEE, nameNow, type Reference } from '../agents/names.ts';
 import type { DisplayNames } from '../names.ts';
 import { inWorkspace, type Reads, tableOf } from '../reads.ts';
 import { activitySeen, messageSeen, taskIdSeen } from '../tasks/visibility.ts';
@@ -167,29 +168,45 @@ type Lookup = (reads: Reads, workspace: number, ids: readonly number[]) => Promi
 
 type Named<T extends Table, N extends string> = Row<Extract<T, { readonly name: N }>>;
 
-/** Reads records of a table by their ids. @param columns those that `shownOf` needs */
+/**
+ * Reads records of a table by their ids.
+ *
+ * @param columns those that `shownOf` needs
+ * @param agents of these, the columns that refer to an agent: its present name is read
+ */
 const lookup =
   <T extends Table, const N extends T['name'], const C extends keyof Named<T, N> & string>(
     projection: Projection<T>,
     table: N,
     columns: readonly C[],
     shownOf: (row: Pick<Named<T, N>, C>) => Omit<Shown, 'id' | 'created_at'>,
+    agents: readonly Reference[] = [],
   ): Lookup =>
   async (reads, workspace, ids) => {
+    const named = columns.map((column) => {
+      const reference = agents.find(({ name }) => name === column);
+      return reference ? sql`${nameNow(reads, 't', reference)} AS ${sql.ref(column)}` : sql.ref(`t.${column}`);
+    });
     const records = sql<Pick<Named<T, N>, C> & Pick<Shown, 'id' | 'created_at'>>`
-      SELECT id, created_at, ${sql.join(columns.map((column) => sql.ref(column)))}
-      FROM ${tableOf(reads, projection, table)} WHERE workspace_id = ${workspace} AND id = ANY(${ids})`;
+      SELECT t.id, t.created_at, ${sql.join(named)}
+      FROM ${tableOf(reads, projection, table)} t WHERE t.workspace_id = ${workspace} AND t.id = ANY(${ids})`;
     const { rows } = await records.execute(reads.db);
     return rows.map((row) => ({ id: row.id, created_at: row.created_at, ...shownOf(row) }));
   };
 
 const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
-  task: lookup(tasksProjection, 'tasks', ['title', 'status', 'assigned_to', 'description'], (task) => ({
-    title: task.title,
-    subtitle: task.assigned_to === null ? `${task.status} ` : `${task.status} · ${task.assigned_to}`,
-    body: task.description,
-    titleCounts: true,
-  })),
+  task: lookup(
+    tasksProjection,
+    'tasks',
+    ['title', 'status', 'assigned_to', 'description'],
+    (task) => ({
+      title: task.title,
+      subtitle: task.assigned_to === null ? `${task.status} ` : `${task.status} · ${task.assigned_to}`,
+      body: task.description,
+      titleCounts: true,
+    }),
+    [ASSIGNEE],
+  ),
   agent: lookup(agentsProjection, 'agents', ['name', 'role', 'status', 'last_activity'], (agent) => ({
     title: agent.name,
     subtitle: `${agent.role} · ${agent.status}`,

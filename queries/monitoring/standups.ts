@@ -1,7 +1,7 @@
 /** Standups: the report of a day, built from the current agents and tasks, and the reports of earlier days. */
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
-import { activitiesProjection } from '../../projections/monitoring/activities.ts';
+import { agentAttributionProjection, COMMENT } from '../../projections/agents/attribution.ts';
 import { standupsProjection } from '../../projections/monitoring/standups.ts';
 import { tasksProjection, type tasksTable } from '../../projections/tasks/tasks.ts';
 import type { AgentReport, StandupReport, StandupsQuery } from '../../shared/contract/monitoring/standups.ts';
@@ -27,6 +27,7 @@ type ListedTask = Pick<
   'id' | 'title' | 'status' | 'priority' | 'created_at' | 'updated_at' | 'due_date' | 'metadata'
 > & {
   readonly assigned_to: string;
+  readonly assignee_id: number | null;
   readonly total: number;
 };
 
@@ -48,23 +49,31 @@ const tasksOf = ({ reads }: Scope) => tableOf(reads, tasksProjection, 'tasks');
 /** The agents of the report. */
 function agentsOf({ reads, workspace, names }: Scope) {
   const agents = inWorkspace(reads, agentsProjection, 'agents', workspace)
-    .select(['name', 'role', 'status', 'last_activity'])
+    .select(['id', 'name', 'role', 'status', 'last_activity'])
     .select(lastSeen(reads, 'agents').as('last_seen'))
     .orderBy('name');
   return names.length === 0 ? agents : agents.where(sql<boolean>`name = ANY(${names})`);
 }
 
+interface Known {
+  readonly id: number;
+  readonly name: string;
+}
+
 /** Tasks of these agents that meet a condition. */
 async function listed(
   scope: Scope,
-  agents: readonly string[],
+  agents: readonly Known[],
   condition: RawBuilder<unknown>,
   order: RawBuilder<unknown>,
 ) {
   const { rows } = await sql<ListedTask>`
-    SELECT id, title, status, priority, assigned_to, created_at, updated_at, due_date, metadata, count(*) OVER () AS total
+    SELECT id, title, status, priority, assigned_to, assignee_id, created_at, updated_at, due_date, metadata,
+      count(*) OVER () AS total
     FROM ${tasksOf(scope)} t
-    WHERE workspace_id = ${scope.workspace} AND assigned_to = ANY(${agents}) AND ${condition}
+    WHERE workspace_id = ${scope.workspace} AND ${condition}
+      AND (assignee_id = ANY(${agents.map(({ id }) => id)})
+        OR (assignee_id IS NULL AND assigned_to = ANY(${agents.map(({ name }) => name)})))
       AND ${taskSeen(scope.view, 't')}
     ORDER BY ${order} LIMIT ${MAX_LISTED}`.execute(scope.reads.db);
   return rows;
@@ -79,7 +88,8 @@ async function overdueOf(scope: Scope) {
     .select(sql<number>`count(*) OVER ()`.as('total'))
     .select(
       sql<string | null>`(SELECT a.name FROM ${tableOf(reads, agentsProjection, 'agents')} a
-        WHERE a.workspace_id = tasks.workspace_id AND a.name = tasks.assigned_to LIMIT 1)`.as('agent_name'),
+        WHERE a.workspace_id = tasks.workspace_id AND CASE WHEN tasks.assignee_id IS NULL
+          THEN a.name = tasks.assigned_to ELSE a.id = tasks.assignee_id END)`.as('agent_name'),
     )
     .where('due_date', '<', now)
     .where('status', '<>', sql.lit('done'))
@@ -100,28 +110,29 @@ async function overdueOf(scope: Scope) {
   return { total, tasks };
 }
 
-/** The actions of each agent on that day. With an agent's key, the actor is `agent:` and the agent's name. */
-async function actionsOf({ reads, workspace, from, to }: Scope, agents: readonly string[]) {
-  const rows = await inWorkspace(reads, activitiesProjection, 'activities', workspace)
+/** The actions of each agent on that day, which are attributed to it by ids. */
+async function actionsOf({ reads, workspace, from }: Scope, agents: readonly Known[]) {
+  const rows = await inWorkspace(reads, agentAttributionProjection, 'action_counts', workspace)
     .select(({ fn }) => [
-      sql<string>`regexp_replace(actor, '^agent:', '')`.as('name'),
-      fn.countAll<number>().as('actionCount'),
-      sql<number>`count(*) FILTER (WHERE type = 'comment_added')`.as('commentsCount'),
+      'agent_id',
+      fn.sum<number>('count').as('actionCount'),
+      sql<number>`coalesce(sum(count) FILTER (WHERE type = ${COMMENT}), 0)::bigint`.as('commentsCount'),
     ])
-    .where('created_at', '>=', from)
-    .where('created_at', '<', to)
-    .where(sql<boolean>`actor = ANY(${[...agents, ...agents.map((name) => `agent:${name}`)]})`)
-    .groupBy('name')
+    .where('unit', '=', 'day')
+    .where('start', '=', from * 1_000)
+    .where('kind', '=', 'activity')
+    .where(sql<boolean>`agent_id = ANY(${agents.map(({ id }) => id)})`)
+    .groupBy('agent_id')
+    .having(sql<boolean>`sum(count) > 0`)
     .execute();
-  return new Map(rows.map(({ name, ...counts }) => [name, counts]));
+  return new Map(rows.map(({ agent_id, ...counts }) => [agent_id, counts]));
 }
 
-function byAgent(list: readonly ListedTask[]): ReadonlyMap<string, readonly ListedTask[]> {
-  const lists = new Map<string, ListedTask[]>();
+function byAgent(list: readonly ListedTask[], idOf: (task: ListedTask) => number | undefined) {
+  const lists = new Map<number | undefined, ListedTask[]>();
   for (const task of list) {
-    const some = lists.get(task.assigned_to) ?? [];
-    some.push(task);
-    lists.set(task.assigned_to, some);
+    const id = idOf(task);
+    lists.set(id, [...(lists.get(id) ?? []), task]);
   }
   return lists;
 }
@@ -141,33 +152,40 @@ const blockerRank = ({ priority }: { readonly priority: string }): number => {
 export async function standupOf(
   reads: Reads,
   view: TaskView,
-  { date, names, isAdmin }: { readonly date: string; readonly names: readonly string[]; readonly isAdmin: boolean },
+  {
+    date,
+    names: only,
+    isAdmin,
+  }: { readonly date: string; readonly names: readonly string[]; readonly isAdmin: boolean },
   now: number,
 ): Promise<Omit<StandupReport, 'generatedAt'>> {
   const from = Date.parse(`${date}T00:00:00Z`) / 1000;
   const { workspace } = view;
-  const scope: Scope = { reads, workspace, view, names, from, to: from + DAY, now, isAdmin };
+  const scope: Scope = { reads, workspace, view, names: only, from, to: from + DAY, now, isAdmin };
   const agents = await agentsOf(scope).execute();
-  const known = agents.map(({ name }) => name);
+  const ids = new Map(agents.map(({ id, name }) => [name, id]));
+  const names = new Map(agents.map(({ id, name }) => [id, name]));
+  const idOf = ({ assignee_id, assigned_to }: ListedTask) => assignee_id ?? ids.get(assigned_to);
+  const nameOf = (task: ListedTask) => names.get(idOf(task) ?? 0) ?? task.assigned_to;
   const completed = await listed(
     scope,
-    known,
+    agents,
     sql`status = 'done' AND EXISTS (
       SELECT FROM ${tableOf(reads, tasksProjection, 'task_changes')} c
       WHERE c.workspace_id = ${workspace} AND c.id = t.id AND c.updated_at >= ${from} AND c.updated_at < ${scope.to})`,
     sql`updated_at DESC, id DESC`,
   );
-  const inProgress = await listed(scope, known, sql`status = 'in_progress'`, sql`created_at, id`);
-  const assigned = await listed(scope, known, sql`status = 'assigned'`, sql`priority DESC, created_at, id`);
-  const review = await listed(scope, known, sql`status IN ('review', 'quality_review')`, sql`updated_at, id`);
+  const inProgress = await listed(scope, agents, sql`status = 'in_progress'`, sql`created_at, id`);
+  const assigned = await listed(scope, agents, sql`status = 'assigned'`, sql`priority DESC, created_at, id`);
+  const review = await listed(scope, agents, sql`status IN ('review', 'quality_review')`, sql`updated_at, id`);
   const blocked = await listed(
     scope,
-    known,
+    agents,
     sql`status <> 'done' AND (priority = 'urgent' OR metadata::text LIKE '%blocked%')`,
     sql`priority DESC, created_at, id`,
   );
   const overdue = await overdueOf(scope);
-  const actions = await actionsOf(scope, known);
+  const actions = await actionsOf(scope, agents);
 
   const completedTask = (task: ListedTask) => columnsOf(task, ['id', 'title', 'status', 'updated_at']);
   const dueTask = (task: ListedTask) => columnsOf(task, ['id', 'title', 'status', 'created_at', 'due_date']);
@@ -177,12 +195,12 @@ export async function standupOf(
   });
   const totalOf = (list: readonly ListedTask[]): number => list[0]?.total ?? 0;
   const lists = { completed, inProgress, assigned, review, blocked };
-  const by = Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, byAgent(list)])) as Record<
+  const by = Object.fromEntries(Object.entries(lists).map(([name, list]) => [name, byAgent(list, idOf)])) as Record<
     keyof typeof lists,
     ReturnType<typeof byAgent>
   >;
-  const agentReports = agents.map((agent): AgentReport => {
-    const of = (list: keyof typeof lists) => by[list].get(agent.name) ?? [];
+  const agentReports = agents.map(({ id, ...agent }): AgentReport => {
+    const of = (list: keyof typeof lists) => by[list].get(id) ?? [];
     return {
       agent,
       completedToday: of('completed').map(completedTask),
@@ -190,7 +208,7 @@ export async function standupOf(
       assigned: of('assigned').map((task) => ({ ...dueTask(task), priority: task.priority })),
       review: of('review').map(completedTask),
       blocked: of('blocked').map(blockedTask),
-      activity: actions.get(agent.name) ?? { actionCount: 0, commentsCount: 0 },
+      activity: actions.get(id) ?? { actionCount: 0, commentsCount: 0 },
     };
   });
   const summary: StandupSummary = {
@@ -209,10 +227,10 @@ export async function standupOf(
     agentReports,
     teamAccomplishments: completed
       .slice(0, ACCOMPLISHMENTS)
-      .map((task) => ({ ...completedTask(task), agent: task.assigned_to })),
+      .map((task) => ({ ...completedTask(task), agent: nameOf(task) })),
     teamBlockers: [...blocked]
       .sort((one, other) => blockerRank(one) - blockerRank(other) || one.created_at - other.created_at)
-      .map((task) => ({ ...blockedTask(task), agent: task.assigned_to })),
+      .map((task) => ({ ...blockedTask(task), agent: nameOf(task) })),
     overdueTasks: overdue.tasks,
   };
 }

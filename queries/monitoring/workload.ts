@@ -94,12 +94,16 @@ export async function workloadOf(
     SELECT a.name AS agent, coalesce(c.assigned, 0) AS assigned, coalesce(c.in_progress, 0) AS in_progress
     FROM ${tableOf(reads, agentsProjection, 'agents')} a
     LEFT JOIN (
-      SELECT assigned_to, sum(count) FILTER (WHERE status = 'assigned') AS assigned,
-        sum(count) FILTER (WHERE status = 'in_progress') AS in_progress
-      FROM ${tableOf(reads, tasksProjection, 'task_counts')}
-      WHERE workspace_id = ${workspace} AND status IN ('assigned', 'in_progress') AND assigned_to <> ''
-      GROUP BY assigned_to
-    ) c ON c.assigned_to = a.name
+      -- A task that was assigned while no agent had the name belongs to the agent that has it.
+      SELECT coalesce(nullif(n.assignee_id, 0), named.id) AS agent_id,
+        sum(n.count) FILTER (WHERE n.status = 'assigned') AS assigned,
+        sum(n.count) FILTER (WHERE n.status = 'in_progress') AS in_progress
+      FROM ${tableOf(reads, tasksProjection, 'task_counts')} n
+      LEFT JOIN ${tableOf(reads, agentsProjection, 'agents')} named
+        ON n.assignee_id = 0 AND named.workspace_id = n.workspace_id AND named.name = n.assigned_to
+      WHERE n.workspace_id = ${workspace} AND n.status IN ('assigned', 'in_progress') AND n.assigned_to <> ''
+      GROUP BY 1
+    ) c ON c.agent_id = a.id
     WHERE a.workspace_id = ${workspace} AND a.status <> 'offline'
     ORDER BY coalesce(c.assigned, 0) + coalesce(c.in_progress, 0) DESC, a.name
     LIMIT ${MAX_AGENTS}`.execute(reads.db);

@@ -6,7 +6,7 @@ import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import { NO_SOURCE, type TaskSource, ticketRef } from '../../shared/events/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { inWorkspace, type Reads, type Row, upToSize } from '../reads.ts';
-import { TASK_COLUMNS } from '../tasks/tasks.ts';
+import { assigneeNow, TASK_COLUMNS } from '../tasks/tasks.ts';
 import { taskSeen } from '../tasks/visibility.ts';
 
 /** Tasks that the caller may see, newest first. */
@@ -25,8 +25,9 @@ export async function listProjectTasks(
     .limit(limit)
     .offset(offset);
   const newest = sql`created_at DESC, id DESC`;
+  const columns = [...TASK_COLUMNS, 'source'].filter((column) => column !== 'assigned_to');
   const { rows } = await sql<Pick<Row<typeof tasksTable>, (typeof TASK_COLUMNS)[number] | 'source'>>`
-    SELECT ${sql.join([...TASK_COLUMNS, 'source'].map((column) => sql.ref(column)))}
+    SELECT ${sql.join(columns.map((column) => sql.ref(column)))}, ${assigneeNow(reads, 'tasks')} AS assigned_to
     FROM (${upToSize(page, newest)}) tasks ORDER BY ${newest}`.execute(reads.db);
   return rows.map(({ source, ...row }) => ({
     ...NO_SOURCE,

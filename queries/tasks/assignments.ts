@@ -5,61 +5,73 @@ import type { TaskStats } from '../../shared/contract/agents/agents.ts';
 import type { TaskRecord } from '../../shared/contract/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { askingTogether } from '../../shared/waiting.ts';
-import { prepared, type Reads, type Row, tableOf } from '../reads.ts';
+import { prepared, type Reads, tableOf } from '../reads.ts';
 import { URGENT_FIRST, waitingTasks } from './queue.ts';
-import { joinProject, TASK_JSON } from './tasks.ts';
+import { joinProject, OPEN_TASK_JSON } from './tasks.ts';
 import { taskSeen } from './visibility.ts';
 
 export const NO_TASKS: TaskStats = { total: 0, assigned: 0, in_progress: 0, quality_review: 0, done: 0, completed: 0 };
 
-/** An agent's name in its workspace. */
-type Named = readonly [workspace: number, name: string];
-const textOf = ([workspace, name]: Named) => `${workspace} ${name}`;
+/** An agent in its workspace. Id 0: it is being created, so only tasks that were assigned to its name before are its own. */
+type Place = readonly [workspace: number, agent: { readonly id: number; readonly name: string }];
 
-type TaskCount = Pick<Row<typeof taskCountsTable>, 'workspace_id' | 'assigned_to' | 'status' | 'count'>;
+interface TaskCount {
+  /** Index of the agent. */
+  readonly agent: number;
+  readonly status: string;
+  readonly count: number;
+}
 
-/** Number of tasks by status, for each workspace and name. */
-async function countTasks(reads: Reads, agents: readonly Named[]): Promise<ReadonlyMap<string, TaskStats>> {
-  const workspaces = agents.map(([workspace]) => workspace);
-  const names = agents.map(([, name]) => name);
+/** Number of tasks by status, for each agent; undefined: it has none. */
+async function countTasks(reads: Reads, agents: readonly Place[]): Promise<readonly (TaskStats | undefined)[]> {
+  const asked = agents.map(([workspace, { id, name }], agent) => ({ agent, workspace, id, name }));
+  const counted = (which: RawBuilder<unknown>) => sql`
+    SELECT q.agent, c.status, c.count FROM json_to_recordset(${JSON.stringify(asked)}::json)
+      AS q (agent int, workspace int, id bigint, name text)
+    JOIN ${tableOf(reads, tasksProjection, taskCountsTable.name)} c ON c.workspace_id = q.workspace AND ${which}
+    WHERE c.count > 0`;
   const { rows } = await sql<TaskCount>`${prepared}
-    SELECT workspace_id, assigned_to, status, sum(count) AS count
-    FROM ${tableOf(reads, tasksProjection, taskCountsTable.name)}
-    WHERE (workspace_id, assigned_to) IN (SELECT * FROM unnest(${workspaces}::int[], ${names}::text[])) AND count > 0
-    GROUP BY workspace_id, assigned_to, status`.execute(reads.db);
-  const stats = new Map<string, TaskStats>();
-  for (const { workspace_id, assigned_to, status, count } of rows) {
-    const agent = textOf([workspace_id, assigned_to]);
-    const known = stats.get(agent) ?? NO_TASKS;
+    SELECT agent, status, sum(count) AS count FROM (
+      ${counted(sql`c.assignee_id = q.id AND q.id > 0`)} UNION ALL
+      ${counted(sql`c.assigned_to = q.name AND c.assignee_id = 0`)}) counted GROUP BY agent, status`.execute(reads.db);
+  const stats: (TaskStats | undefined)[] = agents.map(() => undefined);
+  for (const { agent, status, count } of rows) {
+    const known = stats[agent] ?? NO_TASKS;
     const more = { ...known, total: known.total + Number(count) };
     if (status === 'done') Object.assign(more, { done: Number(count), completed: Number(count) });
     else if (status in NO_TASKS) Object.assign(more, { [status]: Number(count) });
-    stats.set(agent, more);
+    stats[agent] = more;
   }
   return stats;
 }
 
-/** Task counts for the responses of writes, which do not wait for them. Concurrently created agents share one query. */
+/**
+ * Task counts of agents that are being created, for the responses of writes, which do not wait for them. Concurrently
+ * created agents share one query.
+ */
 export function createTaskStats(reads: Reads): (workspace: number, name: string) => Promise<TaskStats> {
   const there = reads.at({});
-  const count = askingTogether((agents: readonly Named[]) => countTasks(there, agents));
-  return async (workspace, name) => (await count([[workspace, name]])).get(textOf([workspace, name])) ?? NO_TASKS;
+  const count = askingTogether(async (agents: readonly Place[]) => {
+    const stats = await countTasks(there, agents);
+    return new Map(agents.map((agent, n) => [agent, stats[n]]));
+  });
+  return async (workspace, name) => {
+    const agent: Place = [workspace, { id: 0, name }];
+    return (await count([agent])).get(agent) ?? NO_TASKS;
+  };
 }
 
-/** Number of tasks by status of the agents with these names. Agents without tasks are missing from the result. */
+/** Number of tasks by status of each of these agents. */
 export async function taskStatsOf(
   reads: Reads,
   workspace: number,
-  names: readonly string[],
-): Promise<ReadonlyMap<string, TaskStats>> {
-  const agents = names.map((name): Named => [workspace, name]);
-  const stats = await countTasks(reads, agents);
-  return new Map(
-    names.flatMap((name) => {
-      const own = stats.get(textOf([workspace, name]));
-      return own ? [[name, own] as const] : [];
-    }),
+  agents: readonly { readonly id: number; readonly name: string }[],
+): Promise<readonly TaskStats[]> {
+  const stats = await countTasks(
+    reads,
+    agents.map((agent) => [workspace, agent] as const),
   );
+  return stats.map((own) => own ?? NO_TASKS);
 }
 
 const tasksTable = (reads: Reads) => tableOf(reads, tasksProjection, 'tasks');
@@ -74,7 +86,7 @@ const SHOWN_TASKS = 10;
  * @param agent columns `workspace_id` and `name` of the row that it is joined to
  */
 export const tasksOf = (reads: Reads, agent: string): RawBuilder<unknown> => sql`
-  SELECT json_agg(${TASK_JSON} ORDER BY t.priority_rank, t.created_at, t.id) AS tasks
+  SELECT json_agg(${OPEN_TASK_JSON} ORDER BY t.priority_rank, t.created_at, t.id) AS tasks
   FROM (
     SELECT * FROM ${tasksTable(reads)} x
     WHERE x.workspace_id = ${sql.ref(`${agent}.workspace_id`)} AND x.assigned_to = ${sql.ref(`${agent}.name`)}

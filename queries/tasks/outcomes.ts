@@ -1,13 +1,15 @@
 /** Outcomes of completed tasks: counts by assignee and priority, and the most frequent errors. */
 import { type RawBuilder, sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { type OutcomeGroup, type Outcomes, TIMEFRAMES } from '../../shared/contract/tasks/outcomes.ts';
 import type { TaskView } from '../../shared/identity.ts';
+import { ASSIGNEE, nameNow } from '../agents/names.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { taskSeen } from './visibility.ts';
 
 /** Read models from which the response is built. */
-export const OUTCOME_MODELS: readonly string[] = [tasksProjection.name];
+export const OUTCOME_MODELS: readonly string[] = [tasksProjection.name, agentsProjection.name];
 
 const COMMON_ERRORS = 10;
 
@@ -84,18 +86,19 @@ export async function taskOutcomes(reads: Reads, view: TaskView, timeframe: stri
   // One statement, so that both parts show the same moment.
   const { rows } = await sql<{ groups: Counted[] | null; errors: { error_message: string; count: number }[] | null }>`
     WITH groups AS (
-      SELECT nullif(assigned_to, '') AS agent, priority,
+      SELECT workspace_id, nullif(assigned_to, '') AS assigned_to, assignee_id, priority,
         count(*) AS total, count(outcome) AS judged, sum(retry_count) AS retries,
         count(*) FILTER (WHERE completed_at >= created_at) AS resolved,
         coalesce(sum(completed_at - created_at) FILTER (WHERE completed_at >= created_at), 0) AS resolution,
         ${sql.join(OUTCOMES.map((name) => sql`count(*) FILTER (WHERE outcome = ${sql.lit(name)}) AS ${sql.ref(name)}`))}
-      ${done} GROUP BY 1, 2
+      ${done} GROUP BY 1, 2, 3, 4
     ), errors AS (
       SELECT btrim(error_message, E' \\t\\n\\r') AS error_message, count(*) AS count
       ${done} AND btrim(error_message, E' \\t\\n\\r') <> ''
       GROUP BY 1 ORDER BY count DESC, 1 LIMIT ${COMMON_ERRORS}
     )
-    SELECT (SELECT json_agg(groups ORDER BY agent, priority) FROM groups) AS groups,
+    SELECT (SELECT json_agg(named ORDER BY agent, priority) FROM (
+        SELECT ${nameNow(reads, 'c', ASSIGNEE, { apart: true })} AS agent, c.* FROM groups c) named) AS groups,
       (SELECT json_agg(errors ORDER BY count DESC, error_message) FROM errors) AS errors`.execute(reads.db);
   const groups = rows[0]?.groups ?? [];
   const all = sumOf(groups);

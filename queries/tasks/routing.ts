@@ -56,7 +56,8 @@ export function routingReads(reads: Reads) {
           SELECT sum(n.count) FILTER (WHERE n.status = 'in_progress') AS in_progress,
             sum(n.count) FILTER (WHERE n.status = 'assigned') AS assigned
           FROM ${tableOf(reads, tasksProjection, 'task_counts')} n
-          WHERE n.workspace_id = a.workspace_id AND n.assigned_to = a.name) c ON true
+          WHERE n.workspace_id = a.workspace_id
+            AND (n.assignee_id = a.id OR (n.assignee_id = 0 AND n.assigned_to = a.name))) c ON true
         WHERE a.workspace_id = ${workspace} AND ${AVAILABLE}
         ORDER BY a.name LIMIT ${sql.lit(limit)}`.execute(reads.db);
       return rows.map(({ capabilities, ...agent }) => ({

@@ -1,5 +1,6 @@
 /** Tasks: the list, one record, and lookups. */
 import { type RawBuilder, sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import {
@@ -13,14 +14,17 @@ import {
 import { type TaskSource, taskSource } from '../../shared/events/tasks/tasks.ts';
 import { fieldNames } from '../../shared/fields.ts';
 import type { TaskView } from '../../shared/identity.ts';
+import { ASSIGNEE, agentNamed, COUNTED_ASSIGNEE, type NamedAgent, nameNow, refersTo } from '../agents/names.ts';
 import { PEOPLE_MODELS } from '../names.ts';
 import { inWorkspace, jsonFields, placeOfPage, prepared, type Reads, tableOf, tables, upToSize } from '../reads.ts';
 import { taskSeen, unseen } from './visibility.ts';
 
 export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
 
-/** Read models from which a task is shown. */
-export const TASK_MODELS: readonly string[] = [tasksProjection.name, projectsProjection.name, ...PEOPLE_MODELS];
+/** Read models from which a task that is not done is shown. */
+export const OPEN_TASK_MODELS: readonly string[] = [tasksProjection.name, projectsProjection.name, ...PEOPLE_MODELS];
+/** The same of any task. */
+export const TASK_MODELS: readonly string[] = [...OPEN_TASK_MODELS, agentsProjection.name];
 
 const isColumn = (field: keyof TaskRecord): field is keyof TaskRecord & keyof (typeof tasksTable)['columns'] =>
   field in tasksTable.columns;
@@ -28,31 +32,44 @@ const isColumn = (field: keyof TaskRecord): field is keyof TaskRecord & keyof (t
 export const TASK_COLUMNS = fieldNames(taskSchema).filter(isColumn);
 
 /** Fields of a task record that row `t` of tasks has, as arguments of `json_build_object`. */
-const OWN_FIELDS = `
-  ${jsonFields('t', TASK_COLUMNS)},
+const ownFields = (columns: readonly string[]) => `
+  ${jsonFields('t', columns)},
   ${fieldNames(taskSource)
     .map((field) => `'${field}', t.source->'${field}'`)
     .join(', ')}`;
 
-/** All fields of a task record, from row `t` of tasks and row `p` of projects. */
-const FIELDS = sql.raw(`${OWN_FIELDS},
+const PROJECT_FIELDS = sql.raw(`
   'project_name', p.name, 'project_prefix', p.ticket_prefix,
   'ticket_ref', p.ticket_prefix || '-' || CASE WHEN t.project_ticket_no < 1000
     THEN lpad(t.project_ticket_no::text, 3, '0') ELSE t.project_ticket_no::text END`);
 
+const OWN_FIELDS = sql.raw(ownFields(TASK_COLUMNS));
+const OTHER_FIELDS = sql.raw(ownFields(TASK_COLUMNS.filter((column) => column !== 'assigned_to')));
+
+/** The name of the assignee of row `row` of tasks. Tasks that are done keep the name that it had then. */
+export const assigneeNow = (reads: Reads, row: string): RawBuilder<string | null> => nameNow(reads, row, ASSIGNEE);
+
+/** All fields of a task record, from row `t` of tasks and row `p` of projects. */
+const fieldsOf = (reads: Reads) => sql`${OTHER_FIELDS}, 'assigned_to', ${assigneeNow(reads, 't')}, ${PROJECT_FIELDS}`;
+
 /** A task record as JSON. */
-export const TASK_JSON: RawBuilder<TaskRecord> = sql`json_build_object(${FIELDS})`;
+const taskJson = (reads: Reads): RawBuilder<TaskRecord> => sql`json_build_object(${fieldsOf(reads)})`;
+/** The same of a task that is not done: a rename of its assignee has changed its row. */
+export const OPEN_TASK_JSON: RawBuilder<TaskRecord> = sql`json_build_object(${OWN_FIELDS}, ${PROJECT_FIELDS})`;
 /** The same without the fields from its project. */
-export const QUEUED_TASK_JSON = sql`json_build_object(${sql.raw(OWN_FIELDS)})`;
-/** The same, with the fields that only lists have. */
-export const LISTED_TASK_JSON: RawBuilder<ListedTask> = sql`json_build_object(${FIELDS}, 'comment_count', t.comment_count)`;
+export const QUEUED_TASK_JSON = sql`json_build_object(${OWN_FIELDS})`;
+/** With the fields that only lists have. */
+const listedTaskJson = (reads: Reads): RawBuilder<ListedTask> =>
+  sql`json_build_object(${fieldsOf(reads)}, 'comment_count', t.comment_count)`;
 
 /** Joins row `p`, the project of row `t`. */
 export const joinProject = (reads: Reads): RawBuilder<unknown> =>
   sql`LEFT JOIN ${tableOf(reads, projectsProjection, 'projects')} p
     ON p.workspace_id = t.workspace_id AND p.id = t.project_id`;
 
-type Filters = Pick<TasksQuery, 'status' | 'assigned_to' | 'priority' | 'project_id'>;
+type Filters = Pick<TasksQuery, 'status' | 'priority' | 'project_id'> & {
+  readonly assignee?: NamedAgent | undefined;
+};
 
 /** Number of tasks that match a filter: from the stored counts, or counted for a bound caller. */
 function totalOf(reads: Reads, view: TaskView, filters: Filters) {
@@ -65,10 +82,15 @@ function totalOf(reads: Reads, view: TaskView, filters: Filters) {
     const value = filters[column];
     if (value !== undefined) counts = counts.where(column, '=', value as never);
   }
-  return counts;
+  return filters.assignee ? counts.where(isAssignee(reads, 'task_counts', filters.assignee)) : counts;
 }
 
-const FILTERS = ['status', 'assigned_to', 'priority', 'project_id'] as const;
+const FILTERS = ['status', 'priority', 'project_id'] as const;
+
+const isAssignee = (reads: Reads, row: 'tasks' | 'task_counts', agent: NamedAgent) => {
+  const reference = row === 'tasks' ? ASSIGNEE : COUNTED_ASSIGNEE;
+  return sql<boolean>`(${sql.join(refersTo(reads, row, reference, agent), sql` OR `)})`;
+};
 
 /** Tasks that the caller may see and a filter matches. */
 function matching(reads: Reads, view: TaskView, filters: Filters) {
@@ -84,7 +106,7 @@ function matching(reads: Reads, view: TaskView, filters: Filters) {
     // For a known priority the rank is enough; with both conditions the planner would underestimate the rows.
     if (rank === undefined || rank === PRIORITIES.length) found = found.where(`tasks.${column}`, '=', value as never);
   }
-  return found;
+  return filters.assignee ? found.where(isAssignee(reads, 'tasks', filters.assignee)) : found;
 }
 
 type Matching = ReturnType<typeof matching>;
@@ -148,12 +170,14 @@ const withChange = (found: Matching, workspace: number) =>
 
 /** A page of the tasks that the caller may see. */
 export async function listTasks(reads: Reads, view: TaskView, query: TasksQuery) {
-  const { limit, offset, sort = 'created_at', order } = query;
+  const { assigned_to: assignedTo, limit, offset, sort = 'created_at', order } = query;
   const { columns, first } = ORDERS[sort];
   const backwards = order !== undefined && order !== first;
-  const total = totalOf(reads, view, query);
+  const assignee = assignedTo === undefined ? undefined : await agentNamed(reads, view.workspace, assignedTo);
+  const filters: Filters = { ...query, assignee };
+  const total = totalOf(reads, view, filters);
   const { known, size, skip, fromEnd } = await placeOfPage(query, () => total.executeTakeFirst());
-  const found = matching(reads, view, query);
+  const found = matching(reads, view, filters);
   const page = (sort === 'updated_at' ? withChange(found, view.workspace) : found)
     .selectAll('tasks')
     .orderBy(orderText(columns, fromEnd !== backwards))
@@ -162,7 +186,7 @@ export async function listTasks(reads: Reads, view: TaskView, query: TasksQuery)
   // List and total in one statement, so that both show the same moment.
   const { rows } = await sql<{ tasks: ListedTask[] | null; total: number }>`${prepared}
     WITH page AS (${upToSize(page, orderText(columns, backwards))})
-    SELECT json_agg(${LISTED_TASK_JSON} ORDER BY ${orderText(columns, backwards, 't.')}) AS tasks,
+    SELECT json_agg(${listedTaskJson(reads)} ORDER BY ${orderText(columns, backwards, 't.')}) AS tasks,
       ${known === undefined ? sql`(${total})` : sql`${known}::bigint`} AS total
     FROM page t ${joinProject(reads)}`.execute(reads.db);
   const [row] = rows;
@@ -191,7 +215,7 @@ async function rowOf<Row>(reads: Reads, view: TaskView, id: number, columns: Raw
 
 /** One task; undefined when the workspace has no such task. @throws AppError 403 when the caller may not see it */
 export const taskById = async (reads: Reads, view: TaskView, id: number): Promise<TaskRecord | undefined> =>
-  (await rowOf<{ readonly task: TaskRecord }>(reads, view, id, sql`${TASK_JSON} AS task`))?.task;
+  (await rowOf<{ readonly task: TaskRecord }>(reads, view, id, sql`${taskJson(reads)} AS task`))?.task;
 
 export interface TaskRepository {
   /** Repository of the task's project, as entered; null: it has none. */

@@ -9,6 +9,7 @@ import { tasksProjection } from '../../projections/tasks/tasks.ts';
 import { forbidden } from '../../shared/errors.ts';
 import { NOTIFIER } from '../../shared/events/monitoring/notifications.ts';
 import type { TaskView } from '../../shared/identity.ts';
+import { ASSIGNEE, waysToRefer } from '../agents/names.ts';
 import { type Reads, tableOf } from '../reads.ts';
 
 type Condition = RawBuilder<boolean>;
@@ -22,13 +23,8 @@ const EVERYTHING: Condition = sql<boolean>`true`;
  */
 function waysToSee({ name, id }: NonNullable<TaskView['agent']>, row: string): readonly Condition[] {
   const column = (of: string) => sql.ref(`${row}.${of}`);
-  const named = sql<boolean>`${column('assigned_to')} = ${name}`;
-  if (id === null) return [named];
-  return [
-    sql<boolean>`${column('assignee_id')} = ${id}`,
-    sql<boolean>`(${named} AND ${column('assignee_id')} IS NULL)`,
-    sql<boolean>`${column('creator_agent')} = ${id}`,
-  ];
+  if (id === null) return [sql<boolean>`${column('assigned_to')} = ${name}`];
+  return [...waysToRefer(row, ASSIGNEE, { id, name }), sql<boolean>`${column('creator_agent')} = ${id}`];
 }
 
 /** @param row alias of a row of `tasks` */

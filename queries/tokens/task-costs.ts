@@ -7,6 +7,7 @@ import { ticketRef } from '../../shared/events/tasks/tasks.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { DAY_MS } from '../../shared/time-buckets.ts';
 import { type Reads, tableOf } from '../reads.ts';
+import { assigneeNow } from '../tasks/tasks.ts';
 import { taskSeen } from '../tasks/visibility.ts';
 import {
   ownedBy,
@@ -98,7 +99,7 @@ async function findCosts(usage: Usage, view: TaskView, since: number, now: numbe
       ${ROW(sql`SELECT ${SUMS} FROM used`)} AS attributed,
       ${ROW(sql`SELECT ${SUMS} FROM known`)} AS existing,
       ${ROWS(sql`
-        SELECT d.*, t.title, t.status, t.priority, t.assigned_to, t.project_ticket_no AS ticket_no, p.id AS project_id, p.name,
+        SELECT d.*, t.title, t.status, t.priority, ${assigneeNow(reads, 't')} AS assigned_to, t.project_ticket_no AS ticket_no, p.id AS project_id, p.name,
           p.slug, p.ticket_prefix AS prefix
         FROM dearest d JOIN ${tasks} t ON t.workspace_id = ${workspace} AND t.id = d.task
           LEFT JOIN ${projects} p ON p.workspace_id = t.workspace_id AND p.id = t.project_id

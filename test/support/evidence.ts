@@ -59,6 +59,10 @@ type Filter = NonNullable<Derivation['filter']>;
 const allows = (wanted: Filter[string] | undefined, value: unknown): boolean =>
   wanted === undefined || (Array.isArray(wanted) ? wanted.includes(value as string) : wanted === value);
 
+/** By the id of the agent; by name if the task has no id, or none is known. */
+const isAssigned = ({ assignee_id, assigned_to }: Record<string, unknown>, id: unknown, name: unknown): boolean =>
+  typeof id === 'number' && assignee_id !== undefined ? assignee_id === id : assigned_to === name;
+
 const secondOf = ({ meta }: Logged): number => Math.floor(meta.at / 1_000);
 
 function reportsIn({ type, data, meta }: Logged): readonly Report[] {
@@ -204,7 +208,7 @@ export class EvidenceReader {
     return places.filter(
       (place) =>
         place !== undefined &&
-        place.assigned_to === filter.assigned_to &&
+        isAssigned(place, filter.assignee_id, filter.assigned_to) &&
         allows(filter.status, place.status) &&
         allows(filter.priority, place.priority),
     ).length;
@@ -222,7 +226,7 @@ export class EvidenceReader {
     if (!place) return false;
     const made = this.ofTask.get(taskId)?.find(({ type }) => type === 'TaskCreated') as Logged;
     const creator = creatorAgentOf(made.meta as DomainEvent['meta']);
-    const isSeen = place.assigned_to === seen_by || (typeof seen_by_id === 'number' && creator === seen_by_id);
+    const isSeen = isAssigned(place, seen_by_id, seen_by) || (typeof seen_by_id === 'number' && creator === seen_by_id);
     if (seen_by !== undefined && !isSeen) return false;
     const exists = this.log.some(({ type, data }) => type === 'ProjectCreated' && data.project_id === place.project_id);
     return allows(project_id, exists ? place.project_id : null);

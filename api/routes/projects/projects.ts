@@ -3,7 +3,6 @@ import { createProject, ensureGeneral, updateProject } from '../../../commands/p
 import { archiveProject, deleteProject } from '../../../commands/projects/deletion.ts';
 import type { ProjectUpdate } from '../../../commands/projects/projects.ts';
 import { agentIds } from '../../../queries/agents/agents.ts';
-import { PEOPLE_MODELS } from '../../../queries/names.ts';
 import {
   listedProject,
   listProjects,
@@ -13,6 +12,7 @@ import {
   tenantOf,
 } from '../../../queries/projects/projects.ts';
 import { listProjectTasks } from '../../../queries/projects/tasks.ts';
+import { TASK_MODELS } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import * as contract from '../../../shared/contract/projects/projects.ts';
 import { invalid, OtherTenant, orNotFound } from '../../../shared/errors.ts';
@@ -189,7 +189,7 @@ const tasks = defineCachedRoute({
   query: contract.projectTasksQuery,
   refuses: [403, 404],
   responses: { 200: { description: 'The project and its tasks', schema: contract.projectTasksResponse } },
-  cache: { models: [...PROJECT_MODELS, ...PEOPLE_MODELS], caller: [...TASK_VIEW, 'tenant', 'seesSecrets'] },
+  cache: { models: [...PROJECT_MODELS, ...TASK_MODELS], caller: [...TASK_VIEW, 'tenant', 'seesSecrets'] },
   async respond(call) {
     const { params, query, identity, services } = call;
     await requireOwnTenant(call);

@@ -15,7 +15,15 @@ import {
 } from './tasks.ts';
 
 /** Fields of the task before a change that activities show and counts use. */
-const TOLD = { title: true, status: true, priority: true, assigned_to: true, project_id: true, outcome: true } as const;
+const TOLD = {
+  title: true,
+  status: true,
+  priority: true,
+  assigned_to: true,
+  assignee_id: true,
+  project_id: true,
+  outcome: true,
+} as const;
 
 export const taskUpdated = defineEvent({
   type: 'TaskUpdated',
@@ -84,7 +92,8 @@ function entriesOf(
 ): string[] {
   const entries: string[] = [];
   if (before.status !== now.status) entries.push(`status: ${before.status} → ${now.status}`);
-  if (before.assigned_to !== now.assigned_to)
+  const renamed = now.assignee_id !== undefined && now.assignee_id === before.assignee_id;
+  if (before.assigned_to !== now.assigned_to && !renamed)
     entries.push(`assigned: ${before.assigned_to ?? 'unassigned'} → ${now.assigned_to ?? 'unassigned'}`);
   if (before.title !== now.title) entries.push('title updated');
   if (before.priority !== now.priority) entries.push(`priority: ${before.priority} → ${now.priority}`);

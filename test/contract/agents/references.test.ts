@@ -112,6 +112,87 @@ describe('References to an agent', function () {
     expect(await owner(), 'a deleted one').to.deep.equal({ agentId: null, agentName: 'diver' });
   });
 
+  it('in counts, lists and reports of tasks: they go by id, so a later agent of the name starts with none', async () => {
+    const first = await made('owl');
+    const done = await task({ title: 'done by the first', assigned_to: 'owl' });
+    bodyOf(
+      await ask('POST', '/api/quality-review', { taskId: done, reviewer: 'aegis', status: 'approved', notes: 'x' }),
+    );
+    bodyOf(await ask('PUT', `/api/tasks/${done}`, { status: 'done', outcome: 'success' }));
+    await task({ title: 'in review', assigned_to: 'owl', status: 'review' });
+    await task({ title: 'late', assigned_to: 'owl', status: 'review', due_date: 1_700_000_000 });
+    const seen = async ({ id }: { id: number }, name: string) => {
+      const { taskStats } = bodyOf(await ask('GET', '/api/agents?limit=200')).agents.find(
+        (one: { id: number }) => one.id === id,
+      );
+      const diagnostics = bodyOf(await ask('GET', `/api/agents/${id}/diagnostics?privileged=1&evidence=1`));
+      const attribution = bodyOf(await ask('GET', `/api/agents/${id}/attribution?privileged=1&evidence=1`));
+      const list = bodyOf(await ask('GET', `/api/tasks?assigned_to=${name}`));
+      const outcomes = bodyOf(await ask('GET', '/api/tasks/outcomes?timeframe=all')).by_agent[name]?.total ?? 0;
+      const standup = bodyOf(await ask('POST', '/api/standup', {})).standup.agentReports.find(
+        (one: { agent: { name: string } }) => one.agent.name === name,
+      );
+      return {
+        stats: [taskStats.total, taskStats.done],
+        diagnostics: [diagnostics.summary.tasks_total, diagnostics.tasks.recent_completed.length],
+        evidence: diagnostics.evidence['summary.tasks_total'].positions.length,
+        attribution: attribution.identity.lifetime_stats.tasks_total,
+        attributed: attribution.evidence['identity.lifetime_stats.tasks_total'].events.length,
+        list: [list.total, list.tasks.length],
+        names: [...new Set(list.tasks.map((one: { assigned_to: string }) => one.assigned_to))],
+        outcomes,
+        standup: [standup.completedToday.length, standup.review.length, standup.activity.actionCount > 0],
+      };
+    };
+    const all = {
+      ...{ stats: [3, 1], diagnostics: [3, 1], evidence: 3, attribution: 3, attributed: 3, list: [3, 3], outcomes: 1 },
+      standup: [1, 2, false],
+    };
+    expect(await seen(first, 'owl')).to.deep.equal({ ...all, names: ['owl'] });
+    bodyOf(await ask('PUT', `/api/agents/${first.id}`, { name: 'eagle' }));
+    // Before any schedule has run: also a task that is done has the new name.
+    expect(await seen(first, 'eagle')).to.deep.equal({ ...all, names: ['eagle'] });
+    const none = {
+      ...{ stats: [0, 0], diagnostics: [0, 0], evidence: 0, attribution: 0, attributed: 0, list: [0, 0], outcomes: 0 },
+      ...{ standup: [0, 0, false], names: [] },
+    };
+    const renamed = await made('owl');
+    expect(await seen(renamed, 'owl')).to.deep.equal(none);
+    expect(bodyOf(await ask('GET', `/api/tasks/${done}`)).task.assigned_to).to.equal('eagle');
+    expect(bodyOf(await ask('GET', '/api/search?q=done by the first&type=task')).results[0].subtitle).to.equal(
+      'done · eagle',
+    );
+    const exported = bodyOf(await ask('GET', '/api/export?type=tasks')).tasks as { id: number; assigned_to: string }[];
+    expect(exported.find(({ id }) => id === done)?.assigned_to).to.equal('eagle');
+    // A write to a task that is done writes the present name.
+    expect(bodyOf(await ask('PUT', `/api/tasks/${done}`, { resolution: 'x' })).task.assigned_to).to.equal('eagle');
+    bodyOf(await ask('DELETE', `/api/agents/${first.id}`));
+    const later = await made('eagle');
+    expect(await seen(later, 'eagle')).to.deep.equal(none);
+    const { by_agent } = bodyOf(await ask('GET', '/api/tasks/outcomes?timeframe=all'));
+    expect(by_agent[`eagle (#${first.id})`].total).to.equal(1);
+    const { agents } = bodyOf(await ask('GET', '/api/workload'));
+    expect(
+      agents.load_distribution.filter(({ agent }: { agent: string }) => agent === 'eagle' || agent === 'owl'),
+    ).to.deep.equal([]);
+  });
+
+  it('in the load of agents: what waits for a former agent of the name does not count', async () => {
+    const { id } = await made('ant');
+    await task({ title: 'one', assigned_to: 'ant' });
+    await task({ title: 'two', assigned_to: 'ant', status: 'in_progress' });
+    bodyOf(await ask('PUT', `/api/agents/${id}`, { name: 'bee' }));
+    const { id: later } = await made('ant');
+    for (const one of [id, later]) bodyOf(await ask('PUT', `/api/agents/${one}`, { status: 'idle' }));
+    const { agents } = bodyOf(await ask('GET', '/api/workload'));
+    expect(
+      agents.load_distribution.filter(({ agent }: { agent: string }) => ['ant', 'bee'].includes(agent)),
+    ).to.have.deep.members([
+      { agent: 'bee', assigned: 1, in_progress: 1 },
+      { agent: 'ant', assigned: 0, in_progress: 0 },
+    ]);
+  });
+
   it('of a renamed agent: its messages show the new name, and a later agent of the former name has none of them', async () => {
     const { id } = await made('fox');
     const hen = await made('hen');

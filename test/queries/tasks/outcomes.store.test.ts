@@ -1,5 +1,6 @@
 /** How tasks came out, and whether they take longer since a change: exact at the edges of their windows. */
 import { expect } from 'chai';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { taskOutcomes } from '../../../queries/tasks/outcomes.ts';
 import { taskRegression } from '../../../queries/tasks/regression.ts';
@@ -19,7 +20,7 @@ const done = (completedAt: number, took: number, fields: Partial<TaskData> = {},
   task({ status: 'done', completed_at: completedAt, ...fields }, { at: (completedAt - took) * 1_000, ...meta });
 
 describe('task outcomes', () => {
-  const models = readModels([tasksProjection], () => [
+  const models = readModels([tasksProjection, agentsProjection], () => [
     done(NOW - 10, 100, { outcome: 'success', assigned_to: 'ada', priority: 'high' }),
     done(NOW - 20, 200, { outcome: 'failed', assigned_to: 'ada', error_message: ' no disk\n', retry_count: 3 }),
     done(NOW - DAY, 300, { assigned_to: 'bob', error_message: 'no disk' }),
@@ -74,7 +75,7 @@ describe('task outcomes', () => {
 
 describe('tasks before and after a change', () => {
   const start = NOW - 1_000;
-  const models = readModels([tasksProjection], () => [
+  const models = readModels([tasksProjection, agentsProjection], () => [
     // Twenty before: they took 1 to 20 seconds; the oldest is the first moment of a window as long as the one since.
     ...Array.from({ length: 20 }, (_, n) => done(start - 1 - n * 50, n + 1)),
     done(start - 1_001, 500, { retry_count: 1 }),
