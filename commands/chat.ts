@@ -64,6 +64,8 @@ export type Deliver = (
 
 export interface ChatMessage {
   readonly from: string;
+  /** The agent that is the sender; null: none; undefined: the agent of that name, if there is one. */
+  readonly fromId: number | null | undefined;
   readonly content: string;
   /** Undefined: a new conversation. */
   readonly conversation: ConversationRef | undefined;
@@ -135,7 +137,9 @@ export function decideSay(
     ...place,
     message_id: report.message_id,
     from: message.to ?? message.from,
+    from_agent_id: message.to === null ? message.from_agent_id : message.recipient_id,
     to: message.from,
+    recipient_id: message.from_agent_id,
     to_agent_id: null,
     content: outcomeText(forward, message),
     message_type: 'status',
@@ -208,7 +212,10 @@ export async function say(
   const data = {
     message_id: messageId,
     from,
+    from_agent_id:
+      message.fromId === undefined ? ((await directory.agent({ name: from }))?.id ?? null) : message.fromId,
     to,
+    recipient_id: target?.name === to ? target.id : null,
     // A message that the agent's session has received need not be in its inbox.
     to_agent_id: sent?.answer ? null : (target?.id ?? null),
     content,
@@ -230,12 +237,17 @@ export async function say(
 export async function readMessage(
   commands: Commands,
   context: CommandContext,
-  message: { readonly id: number; readonly conversation: string; readonly to: string | null },
+  message: {
+    readonly id: number;
+    readonly conversation: string;
+    readonly to: string | null;
+    readonly recipient_id: number | null;
+  },
 ): Promise<number> {
-  const { id: messageId, conversation, to } = message;
+  const { id: messageId, conversation, to, recipient_id } = message;
   const stream = `chat_message-${context.origin.workspace}-${messageId}`;
   const { events } = await commands.execute(chatReadDecider, stream, context, (state) => [
-    chatMessageRead.draft({ message_id: messageId, conversation, to, first: !state.read }),
+    chatMessageRead.draft({ message_id: messageId, conversation, to, recipient_id, first: !state.read }),
   ]);
   return (firstOf(events, chatMessageRead) as EventOf<typeof chatMessageRead>).meta.at;
 }

@@ -20,8 +20,10 @@ export const messagesTable = defineTable(
     from_agent: 'text',
     /** Null: to everybody. */
     to_agent: 'text?',
-    /** The agent that sent it to another one. */
+    /** The agent that sent it. */
     from_agent_id: 'bigint?',
+    /** The agent that `to_agent` names. */
+    recipient_id: 'bigint?',
     /** The agent that has the message in its inbox. */
     to_agent_id: 'bigint?',
     content: 'text',
@@ -40,6 +42,7 @@ export const messagesTable = defineTable(
       'workspace_id, conversation, created_at, id',
       'workspace_id, from_agent, created_at, id',
       'workspace_id, to_agent, created_at, id',
+      '(workspace_id, recipient_id, created_at, id) WHERE recipient_id IS NOT NULL',
       '(workspace_id, from_agent_id, created_at, id) WHERE from_agent_id IS NOT NULL',
       '(workspace_id, to_agent_id, created_at, id) WHERE to_agent_id IS NOT NULL',
       '(workspace_id, created_at, id) WHERE to_agent_id IS NOT NULL',
@@ -96,16 +99,26 @@ export const participantsTable = defineTable(
   {
     workspace_id: 'int',
     conversation: 'text',
+    /** `agent:` and the id of an agent, `name:` and the name of others. */
+    participant: 'text',
+    /** The name in its first message here. */
     name: 'text',
-    /** The agent that got the newest message to this name in its inbox. */
     agent_id: 'bigint?',
-    /** Number of unread messages to this name. */
+    /** The agent that got the newest message to this participant in its inbox. */
+    inbox_id: 'bigint?',
+    /** Number of unread messages to this participant. */
     unread: 'bigint',
-    /** Id of the first message from or to this name. */
+    /** Id of the first message from or to this participant. */
     first_id: 'bigint',
   },
-  { key: ['workspace_id', 'conversation', 'name'], indexes: ['workspace_id, name'] },
+  {
+    key: ['workspace_id', 'conversation', 'participant'],
+    indexes: ['workspace_id, name', '(workspace_id, agent_id) WHERE agent_id IS NOT NULL'],
+  },
 );
+
+const participantOf = (name: string, agent: number | null): string =>
+  agent === null ? `name:${name}` : `agent:${agent}`;
 
 export const messageTotalsTable = defineTable(
   'message_totals',
@@ -123,7 +136,8 @@ interface Message {
   readonly conversation_id?: number;
   readonly from: string;
   readonly to: string | null;
-  readonly from_agent_id?: number | null;
+  readonly from_agent_id: number | null;
+  readonly recipient_id: number | null;
   readonly to_agent_id: number | null;
   readonly content: string;
   readonly message_type: string;
@@ -132,10 +146,15 @@ interface Message {
 
 /** A message, the changes of its conversation, and the count between the two if it is for an agent. */
 function sent(message: Message, meta: Metadata): Change[] {
-  const { message_id: id, conversation, from, to } = message;
+  const { message_id: id, conversation, from, to, from_agent_id, recipient_id } = message;
   const created_at = seconds(meta.at);
   const { workspace: workspace_id } = meta;
   const place = { workspace_id, conversation };
+  const recipient = to === null ? undefined : participantOf(to, recipient_id);
+  const participants = new Map([
+    [participantOf(from, from_agent_id), { name: from, agent_id: from_agent_id }],
+    ...(to === null ? [] : [[participantOf(to, recipient_id), { name: to, agent_id: recipient_id }] as const]),
+  ]);
   const changes = [
     insert(messagesTable, {
       workspace_id,
@@ -143,7 +162,8 @@ function sent(message: Message, meta: Metadata): Change[] {
       id,
       from_agent: from,
       to_agent: to,
-      from_agent_id: message.from_agent_id ?? null,
+      from_agent_id,
+      recipient_id,
       to_agent_id: message.to_agent_id,
       content: message.content,
       message_type: message.message_type,
@@ -165,14 +185,16 @@ function sent(message: Message, meta: Metadata): Change[] {
       workspace_id,
       messages: (row?.messages ?? 0) + 1,
     })),
-    // A set, because a sender who is also the recipient is one participant.
-    ...[...new Set([from, ...(to === null ? [] : [to])])].map((name) =>
-      change(participantsTable, { workspace_id, conversation, name }, (row) => ({
+    // A map, because a sender who is also the recipient is one participant.
+    ...[...participants].map(([participant, { name, agent_id }]) =>
+      change(participantsTable, { workspace_id, conversation, participant }, (row) => ({
         workspace_id,
         conversation,
-        name,
-        agent_id: (name === to ? message.to_agent_id : null) ?? row?.agent_id ?? null,
-        unread: (row?.unread ?? 0) + (name === to ? 1 : 0),
+        participant,
+        name: row?.name ?? name,
+        agent_id,
+        inbox_id: (participant === recipient ? message.to_agent_id : null) ?? row?.inbox_id ?? null,
+        unread: (row?.unread ?? 0) + (participant === recipient ? 1 : 0),
         first_id: row?.first_id ?? id,
       })),
     ),
@@ -180,7 +202,7 @@ function sent(message: Message, meta: Metadata): Change[] {
   if (to === null || message.to_agent_id === null) return changes;
   const edge = {
     workspace_id,
-    ...{ from_agent_id: message.from_agent_id ?? 0, to_agent_id: message.to_agent_id },
+    ...{ from_agent_id: from_agent_id ?? 0, to_agent_id: message.to_agent_id },
     ...{ from_agent: from, to_agent: to },
   };
   return [
@@ -195,9 +217,13 @@ function sent(message: Message, meta: Metadata): Change[] {
 
 /** A message between agents, or from the service to an agent. */
 const between = (
-  data: Omit<Message, 'conversation' | 'metadata'> & { readonly to: string },
+  data: Omit<Message, 'conversation' | 'metadata' | 'recipient_id'> & {
+    readonly to: string;
+    readonly to_agent_id: number;
+  },
   meta: Metadata,
-): Change[] => sent({ conversation: conversationOf(data), metadata: null, ...data }, meta);
+): Change[] =>
+  sent({ conversation: conversationOf(data), recipient_id: data.to_agent_id, metadata: null, ...data }, meta);
 
 export const chatProjection = defineProjection({
   name: 'chat',
@@ -208,17 +234,23 @@ export const chatProjection = defineProjection({
     on(notificationForwarded, ({ data: { recipient, message }, meta }) =>
       message === null
         ? []
-        : between({ ...message, from: NOTIFIER, to: recipient, message_type: NOTIFICATION_MESSAGE }, meta),
+        : between(
+            {
+              ...message,
+              ...{ from: NOTIFIER, from_agent_id: null, to: recipient, message_type: NOTIFICATION_MESSAGE },
+            },
+            meta,
+          ),
     ),
     on(chatMessageSent, ({ data, meta }) => sent(data, meta)),
-    on(chatMessageRead, ({ data: { message_id: messageId, conversation, to, first }, meta }) => {
+    on(chatMessageRead, ({ data: { message_id: messageId, conversation, to, recipient_id, first }, meta }) => {
       const { workspace: workspace_id } = meta;
       const read = update(messagesTable, { workspace_id, id: messageId }, (row) => ({
         ...row,
         read_at: seconds(meta.at),
       }));
       if (!first || to === null) return [read];
-      const reader = { workspace_id, conversation, name: to };
+      const reader = { workspace_id, conversation, participant: participantOf(to, recipient_id) };
       return [read, update(participantsTable, reader, (row) => ({ ...row, unread: row.unread - 1 }))];
     }),
   ],

@@ -10,10 +10,10 @@ import type {
   ConversationsQuery,
   MessagesQuery,
 } from '../shared/contract/chat.ts';
-import { messageFields } from '../shared/events/chat.ts';
 import type { TaskView } from '../shared/identity.ts';
 import type { Freshness, ReadAt } from '../shared/ports/read-models.ts';
 import { settingValues } from './admin/settings.ts';
+import { agentNamed, type NamedAgent, nameNow, RECIPIENT, type Reference, refersTo, SENDER } from './agents/names.ts';
 import { createKept, createLookUps } from './kept.ts';
 import { inWorkspace, type Reads, type Row, tableOf, tables, upToSize } from './reads.ts';
 import { conversationSeen, messageSeen } from './tasks/visibility.ts';
@@ -30,8 +30,14 @@ const CONVERSATION = sql<ConversationRecord>`json_build_object(
   'last_message_at', c.updated_at, 'participant_count', p.count, 'message_count', c.message_count,
   'unread_count', coalesce(u.unread, 0), 'created_at', c.created_at, 'workspace_id', c.workspace_id)`;
 
+const PARTICIPANT: Reference = { id: 'agent_id', name: 'name' };
+
+/** Condition: row `p` of participants is the agent or the person of a name. */
+const isParticipant = (reads: Reads, agent: NamedAgent) =>
+  sql<boolean>`(${sql.join(refersTo(reads, 'p', PARTICIPANT, agent), sql` OR `)})`;
+
 /** The conversations of a list in parts that do not overlap. Each part has its own index. */
-function conversationsOf(reads: Reads, view: TaskView, agent: string | undefined) {
+function conversationsOf(reads: Reads, view: TaskView, agent: NamedAgent | undefined) {
   const all = own(reads)
     .selectFrom('conversations as c')
     .where('c.workspace_id', '=', view.workspace)
@@ -39,10 +45,10 @@ function conversationsOf(reads: Reads, view: TaskView, agent: string | undefined
     .select(['c.conversation', 'c.updated_at', 'c.id']);
   if (agent === undefined) return [all];
   const within = all
-    .innerJoin('participants as p', (join) =>
-      join.onRef('p.workspace_id', '=', 'c.workspace_id').onRef('p.conversation', '=', 'c.conversation'),
+    .where(
+      sql<boolean>`c.conversation IN (SELECT p.conversation FROM ${tableOf(reads, chatProjection, 'participants')} p
+        WHERE p.workspace_id = ${view.workspace} AND ${isParticipant(reads, agent)})`,
     )
-    .where('p.name', '=', agent)
     .where('c.broadcasts', '=', 0);
   return [within, all.where('c.broadcasts', '>', 0)];
 }
@@ -50,7 +56,8 @@ function conversationsOf(reads: Reads, view: TaskView, agent: string | undefined
 /** A page of conversations, newest activity first. */
 export async function listConversations(reads: Reads, view: TaskView, query: ConversationsQuery) {
   const { workspace } = view;
-  const { agent, limit, offset } = query;
+  const { limit, offset } = query;
+  const agent = query.agent === undefined ? undefined : await agentNamed(reads, workspace, query.agent);
   const parts = conversationsOf(reads, view, agent);
   const newest = parts.map(
     (part) =>
@@ -72,13 +79,16 @@ export async function listConversations(reads: Reads, view: TaskView, query: Con
        LATERAL (
          SELECT count(*) AS count, json_agg(x.name ORDER BY x.first_id, x.name) FILTER (WHERE x.place <= ${NAMES}) AS names
          FROM (
-           SELECT name, first_id, row_number() OVER (ORDER BY first_id, name) AS place
-           FROM ${tableOf(reads, chatProjection, 'participants')} WHERE workspace_id = ${workspace} AND conversation = c.conversation
+           SELECT ${nameNow(reads, 'p', PARTICIPANT, { apart: true })} AS name, first_id,
+             row_number() OVER (ORDER BY first_id, participant) AS place
+           FROM ${tableOf(reads, chatProjection, 'participants')} p
+           WHERE p.workspace_id = ${workspace} AND p.conversation = c.conversation
          ) x
        ) p,
        LATERAL (
-         SELECT sum(unread)::bigint AS unread FROM ${tableOf(reads, chatProjection, 'participants')}
-         WHERE workspace_id = ${workspace} AND conversation = c.conversation AND name = ${agent ?? null}
+         SELECT sum(unread)::bigint AS unread FROM ${tableOf(reads, chatProjection, 'participants')} p
+         WHERE p.workspace_id = ${workspace} AND p.conversation = c.conversation
+           AND ${agent ? isParticipant(reads, agent) : sql`false`}
        ) u) AS conversations`.execute(reads.db);
   const { total = 0, conversations } = rows[0] ?? {};
   return {
@@ -89,11 +99,14 @@ export async function listConversations(reads: Reads, view: TaskView, query: Con
   };
 }
 
-/** A message as JSON, from row `m` and row `c` of its conversation. */
+const sentBy = (reads: Reads) => nameNow(reads, 'm', SENDER, { apart: true });
+const sentTo = (reads: Reads) => nameNow(reads, 'm', RECIPIENT, { apart: true });
+
+/** A message as JSON, from row `m` and row `c` of its conversation, with the names `n`. */
 const MESSAGE = sql<ChatMessageRecord>`json_build_object(
-  'id', m.id, 'conversation_id', c.id, 'conversation_key', m.conversation, 'sender', m.from_agent,
-  'recipient', m.to_agent, 'content', m.content, 'created_at', m.created_at, 'from_agent', m.from_agent,
-  'to_agent', m.to_agent, 'message_type', m.message_type, 'metadata', m.metadata, 'read_at', m.read_at,
+  'id', m.id, 'conversation_id', c.id, 'conversation_key', m.conversation, 'sender', n.sender,
+  'recipient', n.recipient, 'content', m.content, 'created_at', m.created_at, 'from_agent', n.sender,
+  'to_agent', n.recipient, 'message_type', m.message_type, 'metadata', m.metadata, 'read_at', m.read_at,
   'workspace_id', m.workspace_id)`;
 
 /** Rows `m` of all messages that the caller may see, with row `c` of their conversations. */
@@ -102,6 +115,13 @@ const withConversation = (reads: Reads, view: TaskView) =>
     .selectFrom('messages as m')
     .innerJoin('conversations as c', (join) =>
       join.onRef('c.workspace_id', '=', 'm.workspace_id').onRef('c.conversation', '=', 'm.conversation'),
+    )
+    .innerJoinLateral(
+      sql<{
+        sender: string;
+        recipient: string | null;
+      }>`(SELECT ${sentBy(reads)} AS sender, ${sentTo(reads)} AS recipient)`.as('n'),
+      (join) => join.onTrue(),
     )
     .where('m.workspace_id', '=', view.workspace)
     .where(messageSeen(view, 'm'));
@@ -126,8 +146,11 @@ export async function listMessages(reads: Reads, view: TaskView, query: Messages
     .where('m.workspace_id', '=', workspace)
     .where(messageSeen(view, 'm'));
   if (conversation) all = all.where('m.conversation', '=', conversation.key);
-  if (from_agent !== undefined) all = all.where('m.from_agent', '=', from_agent);
-  if (to_agent !== undefined) all = all.where('m.to_agent', '=', to_agent);
+  for (const [name, reference] of [[from_agent, SENDER] as const, [to_agent, RECIPIENT] as const])
+    if (name !== undefined) {
+      const agent = await agentNamed(reads, workspace, name);
+      all = all.where(sql<boolean>`(${sql.join(refersTo(reads, 'm', reference, agent), sql` OR `)})`);
+    }
   if (since !== undefined) all = all.where('m.created_at', '>', since);
   // The read model has the count, except with filters or for bound callers.
   const filtered = from_agent !== undefined || to_agent !== undefined || since !== undefined || view.agent !== null;
@@ -153,27 +176,13 @@ export async function listMessages(reads: Reads, view: TaskView, query: Messages
   return { ...empty, messages: messages ?? [], total: Number(count ?? 0) };
 }
 
-/** One message; undefined when the workspace has none with this id, or the caller does not see it. */
-export async function messageRecord(reads: Reads, view: TaskView, id: number): Promise<ChatMessageRecord | undefined> {
+/** One message, and its recipient as the event has it; undefined when the workspace has none with this id, or the caller does not see it. */
+export async function messageRecord(reads: Reads, view: TaskView, id: number) {
   const row = await withConversation(reads, view)
     .where('m.id', '=', id)
-    .selectAll('m')
-    .select('c.id as conversation_id')
+    .select([MESSAGE.as('message'), 'm.to_agent as to', 'm.recipient_id'])
     .executeTakeFirst();
-  if (!row) return undefined;
-  const shown = messageFields({
-    id: row.id,
-    conversation_id: row.conversation_id,
-    conversation: row.conversation,
-    from: row.from_agent,
-    to: row.to_agent,
-    content: row.content,
-    created_at: row.created_at,
-    message_type: row.message_type,
-    metadata: row.metadata as ChatMessageRecord['metadata'],
-    readAt: row.read_at,
-  });
-  return { ...shown, workspace_id: row.workspace_id };
+  return row && { message: row.message, recipient: { to: row.to, recipient_id: row.recipient_id } };
 }
 
 interface Conversation {

@@ -129,8 +129,11 @@ const send = defineRoute({
     const deliver = body.forward
       ? await sessionDelivery(commands, gateways, command.origin, body.attachments ?? [])
       : undefined;
+    const from = senderOf(identity, body.from, settings.coordinatorAgent);
     const said = {
-      from: senderOf(identity, body.from, settings.coordinatorAgent),
+      from,
+      fromId:
+        from === authorOf(identity) ? (identity.kind === 'user' ? null : (identity.agentId ?? undefined)) : undefined,
       content: body.content,
       conversation: body.conversation_id ?? undefined,
       recipient: await recipientOf(services, identity, body.recipient?.trim() || body.to?.trim() || undefined, at),
@@ -161,7 +164,7 @@ const one = defineRoute({
   refuses: [404],
   responses: { 200: { description: 'The message', schema: contract.chatMessageResponse } },
   respond: async ({ params, identity, services }) => ({
-    message: await shownTo(services, identity, await requireMessage(services, identity, params.id)),
+    message: await shownTo(services, identity, (await requireMessage(services, identity, params.id)).message),
   }),
 });
 
@@ -178,7 +181,8 @@ const read = defineRoute({
   // Reading a message removes it from the inbox of its recipient.
   async agents({ params, body, identity, services }) {
     if (!body.read) return undefined;
-    const to = (await messageRecord(services.reads, taskViewOf(identity), params.id))?.to_agent ?? null;
+    const found = await messageRecord(services.reads, taskViewOf(identity), params.id);
+    const to = found?.message.to_agent ?? null;
     return to === null ? undefined : agentsNamed(services.reads, identity.workspace, [to]);
   },
   body: contract.readBody,
@@ -186,10 +190,10 @@ const read = defineRoute({
   refuses: [404],
   responses: { 200: { description: 'The message', schema: contract.chatMessageResponse } },
   async respond({ params, body, identity, services, command }) {
-    const message = await requireMessage(services, identity, params.id);
+    const { message, recipient } = await requireMessage(services, identity, params.id);
     if (!body.read) return { message: await shownTo(services, identity, message) };
-    const { id, conversation_key: conversation, to_agent: to } = message;
-    const at = await readMessage(services.commands, command, { id, conversation, to });
+    const { id, conversation_key: conversation } = message;
+    const at = await readMessage(services.commands, command, { id, conversation, ...recipient });
     // No other field of the message changes.
     return { message: await shownTo(services, identity, { ...message, read_at: seconds(at) }) };
   },

@@ -16,6 +16,9 @@ export interface Reference {
   readonly none?: 0;
 }
 
+/** The sender and the recipient of a message. */
+export const SENDER: Reference = { id: 'from_agent_id', name: 'from_agent' };
+export const RECIPIENT: Reference = { id: 'recipient_id', name: 'to_agent' };
 /** The assignee of a task. */
 export const ASSIGNEE: Reference = { id: 'assignee_id', name: 'assigned_to' };
 /** The same in counts of tasks. */

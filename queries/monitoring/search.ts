@@ -21,7 +21,7 @@ import { containing, folded } from '../../shared/folding.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { withName } from '../../shared/names.ts';
 import { frontOf } from '../../shared/storable.ts';
-import { ASSIGNEE, nameNow, type Reference } from '../agents/names.ts';
+import { ASSIGNEE, nameNow, RECIPIENT, type Reference, SENDER } from '../agents/names.ts';
 import type { DisplayNames } from '../names.ts';
 import { inWorkspace, type Reads, tableOf } from '../reads.ts';
 import { activitySeen, messageSeen, taskIdSeen } from '../tasks/visibility.ts';
@@ -224,12 +224,18 @@ const SHOWN: Readonly<Record<DocumentType, Lookup>> = {
     subtitle: `by ${actor}`,
     body: detail && detailText(detail),
   })),
-  message: lookup(chatProjection, 'messages', ['from_agent', 'to_agent', 'conversation', 'content'], (message) => ({
-    title: `${message.from_agent} → ${message.to_agent || 'all'}`,
-    subtitle: message.conversation,
-    by: message.from_agent,
-    body: message.content,
-  })),
+  message: lookup(
+    chatProjection,
+    'messages',
+    ['from_agent', 'to_agent', 'conversation', 'content'],
+    (message) => ({
+      title: `${message.from_agent} → ${message.to_agent || 'all'}`,
+      subtitle: message.conversation,
+      by: message.from_agent,
+      body: message.content,
+    }),
+    [SENDER, RECIPIENT],
+  ),
   pipeline: lookup(pipelinesProjection, 'pipelines', ['name', 'description'], ({ name, description }) => ({
     title: name,
     body: description,

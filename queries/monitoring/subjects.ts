@@ -14,6 +14,7 @@ import { taskCommentsProjection, taskCommentsTable } from '../../projections/tas
 import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import { workflowsProjection, workflowsTable } from '../../projections/workflows.ts';
 import type { TaskView } from '../../shared/identity.ts';
+import { nameNow, RECIPIENT, SENDER } from '../agents/names.ts';
 import { type Reads, tableOf } from '../reads.ts';
 import { notificationSeen, taskIdSeen, taskSeen } from '../tasks/visibility.ts';
 
@@ -57,7 +58,9 @@ export const SUBJECTS: Readonly<Record<string, Subject>> = {
   workflow: subject(workflowsProjection, workflowsTable, ['name', 'agent_role']),
   project: subject(projectsProjection, projectsTable, ['name', 'status']),
   task: subject(tasksProjection, tasksTable, ['title', 'status'], { seen: (_reads, view) => taskSeen(view, 's') }),
-  message: subject(chatProjection, messagesTable, ['from_agent', 'to_agent', 'message_type']),
+  message: subject(chatProjection, messagesTable, ['message_type'], {
+    also: (reads) => ({ from_agent: nameNow(reads, 's', SENDER), to_agent: nameNow(reads, 's', RECIPIENT) }),
+  }),
   notification: subject(notificationsProjection, notificationsTable, ['recipient', 'title'], {
     also: () => ({ notification_type: sql`s.type` }),
     seen: (_reads, view) => notificationSeen(view, 's'),

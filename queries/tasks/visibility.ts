@@ -104,7 +104,7 @@ export function conversationSeen(reads: Reads, view: TaskView, row: string): Con
     SELECT FROM ${tableOf(reads, chatProjection, 'participants')} within WHERE within.workspace_id = ${workspace}
       AND within.conversation = ${sql.ref(`${row}.conversation`)} AND ${participant})`;
   const named = (name: string) => sql<boolean>`within.name = ${name}`;
-  const own = agent.id === null ? named(agent.name) : sql<boolean>`within.agent_id = ${agent.id}`;
+  const own = agent.id === null ? named(agent.name) : sql<boolean>`within.inbox_id = ${agent.id}`;
   return sql<boolean>`(NOT starts_with(${sql.ref(`${row}.conversation`)}, 'a2a:') OR NOT ${has(named(NOTIFIER))} OR ${has(own)})`;
 }
 

@@ -50,6 +50,10 @@ const sent = z.object({
   from: z.string(),
   /** Null: to everybody. */
   to: z.string().nullable(),
+  /** The agent that is the sender; null: a person, the coordinator, or the service. */
+  from_agent_id: z.int().positive().nullable(),
+  /** The agent that `to` names; null: none has this name. */
+  recipient_id: z.int().positive().nullable(),
   /** The agent that has the message in its inbox; null: none. */
   to_agent_id: z.int().positive().nullable(),
   content: z.string(),
@@ -117,6 +121,8 @@ export const chatMessageRead = defineEvent({
     message_id: z.int().positive(),
     conversation: z.string(),
     to: z.string().nullable(),
+    /** The agent that it names; null: none. */
+    recipient_id: z.int().positive().nullable(),
     first: z.boolean(),
   }),
 });

@@ -8,6 +8,7 @@ import { repeatedRequest } from '../support/memory-world.ts';
 describe('chat', () => {
   const message: ChatMessage = {
     from: 'admin',
+    fromId: null,
     content: 'hello',
     conversation: undefined,
     recipient: undefined,
@@ -175,7 +176,7 @@ describe('chat', () => {
 
   it('the first read is recorded once, even under concurrent reads', async () => {
     const before = world.written().length;
-    const one = { id: 5, conversation: 'chat:5', to: 'ada' };
+    const one = { id: 5, conversation: 'chat:5', to: 'ada', recipient_id: null };
     await Promise.all([1, 2, 3].map(() => readMessage(commands, context(), one)));
     const firsts = world
       .written()

@@ -223,7 +223,7 @@ describe('contract: chat', function () {
       chatMessageResponse,
       await ask('GET', `/api/chat/messages/${sent.body.id}`),
     ).message;
-    expect(conversation_key).to.equal('a2a:ada:bob');
+    expect(conversation_key).to.equal(`a2a:${(await world.get('ada')).id}:@bob`);
     expect(await inbox('ada')).to.deep.equal(['from an agent']);
     await ask('PATCH', `/api/chat/messages/${sent.body.id}`, { read: true });
     expect(await inbox('ada')).to.deep.equal([]);

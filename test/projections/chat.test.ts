@@ -6,13 +6,14 @@ import { notificationForwarded } from '../../shared/events/monitoring/notificati
 import { seconds } from '../../shared/time.ts';
 import { eventsOf, rowsAfter, sample, timeOf } from '../support/kit.ts';
 
+const agentOf = (name: string): number => (name === 'ada' ? 1 : 3);
 const sent = (messageId: number, from: string, to: string) =>
   sample(agentMessageSent, {
     message_id: messageId,
     from,
     to,
-    from_agent_id: from === 'ada' ? 1 : null,
-    to_agent_id: to.length,
+    from_agent_id: agentOf(from),
+    to_agent_id: agentOf(to),
     content: `from ${from}`,
     message_type: 'text',
   });
@@ -30,11 +31,12 @@ describe('projection chat', () => {
     expect(messages[1]).to.deep.equal({
       workspace_id: 1,
       id: 2,
-      conversation: 'a2a:ada:eve',
+      conversation: 'a2a:1:3',
       from_agent: 'eve',
       to_agent: 'ada',
-      from_agent_id: null,
-      to_agent_id: 3,
+      from_agent_id: 3,
+      recipient_id: 1,
+      to_agent_id: 1,
       content: 'from eve',
       message_type: 'text',
       metadata: null,
@@ -42,12 +44,7 @@ describe('projection chat', () => {
       created_at: time(2),
       position: 2,
     });
-    expect(messages.map((row) => row.conversation)).to.deep.equal([
-      'a2a:ada:eve',
-      'a2a:ada:eve',
-      'a2a:ada:eve',
-      'a2a:ada:ada',
-    ]);
+    expect(messages.map((row) => row.conversation)).to.deep.equal(['a2a:1:3', 'a2a:1:3', 'a2a:1:3', 'a2a:1:1']);
   });
 
   it('contains notifications delivered to agents, and none for users', () => {
@@ -61,7 +58,7 @@ describe('projection chat', () => {
     expect(messages).to.have.length(1);
     expect(messages[0]).to.include({
       ...{ id: 5, from_agent: 'system', to_agent: 'eve', to_agent_id: 3, content: 'told' },
-      ...{ message_type: 'notification', conversation: 'a2a:eve:system' },
+      ...{ message_type: 'notification', conversation: 'a2a:3:@system' },
     });
     expect(message_edges[0]).to.include({ from_agent: 'system', to_agent: 'eve', count: 1 });
   });
@@ -72,14 +69,14 @@ describe('projection chat', () => {
       { ...edge, from_agent: 'ada', to_agent: 'eve', count: 2, last_message_at: time(3), position: 3 },
       {
         ...edge,
-        from_agent_id: 0,
+        ...{ from_agent_id: 3, to_agent_id: 1 },
         from_agent: 'eve',
         to_agent: 'ada',
         count: 1,
         last_message_at: time(2),
         position: 2,
       },
-      { ...edge, from_agent: 'ada', to_agent: 'ada', count: 1, last_message_at: time(4), position: 4 },
+      { ...edge, to_agent_id: 1, from_agent: 'ada', to_agent: 'ada', count: 1, last_message_at: time(4), position: 4 },
     ]);
   });
 
@@ -100,12 +97,13 @@ describe('projection chat', () => {
       conversation: 'chat:1',
       from: 'admin',
       to,
+      ...{ from_agent_id: null, recipient_id: null, to_agent_id: null },
       content: `said ${messageId}`,
       message_type: 'text',
       ...more,
     });
   const read = (messageId: number, to: string | null, first: boolean) =>
-    chatMessageRead.draft({ message_id: messageId, conversation: 'chat:1', to, first });
+    chatMessageRead.draft({ message_id: messageId, conversation: 'chat:1', to, recipient_id: null, first });
 
   it('stores conversations with their last message and participants', () => {
     const events = eventsOf([said(1, 'ada'), said(2, null), said(3, 'admin', { content: 'x'.repeat(2_000) })]);
@@ -124,9 +122,10 @@ describe('projection chat', () => {
       },
     ]);
     const place = { workspace_id: 1, conversation: 'chat:1' };
+    const none = { agent_id: null, inbox_id: null };
     expect(participants).to.deep.equal([
-      { ...place, name: 'admin', agent_id: null, unread: 1, first_id: 1, position: 3 },
-      { ...place, name: 'ada', agent_id: null, unread: 1, first_id: 1, position: 1 },
+      { ...place, participant: 'name:admin', name: 'admin', ...none, unread: 1, first_id: 1, position: 3 },
+      { ...place, participant: 'name:ada', name: 'ada', ...none, unread: 1, first_id: 1, position: 1 },
     ]);
     expect(message_totals).to.deep.equal([{ workspace_id: 1, messages: 3, position: 3 }]);
   });
@@ -135,8 +134,8 @@ describe('projection chat', () => {
     const { conversations } = told();
     expect(conversations.map(({ conversation, id, message_count }) => [conversation, id, message_count])).to.deep.equal(
       [
-        ['a2a:ada:eve', 1, 3],
-        ['a2a:ada:ada', 4, 1],
+        ['a2a:1:3', 1, 3],
+        ['a2a:1:1', 4, 1],
       ],
     );
   });
@@ -167,12 +166,30 @@ describe('projection chat', () => {
     ]);
   });
 
-  it('keeps the agent that got the newest message to a name', () => {
+  it('keeps the agent that got the newest message to a name in its inbox', () => {
     const events = eventsOf([said(1, 'ada', { to_agent_id: 3 }), said(2, 'ada', { to_agent_id: 7 }), said(3, 'ada')]);
     const { participants } = rowsAfter(chatProjection, events);
-    expect(participants.map(({ name, agent_id }) => [name, agent_id])).to.deep.equal([
+    expect(participants.map(({ name, inbox_id }) => [name, inbox_id])).to.deep.equal([
       ['admin', null],
       ['ada', 7],
+    ]);
+  });
+
+  it('has an agent once in a conversation, under whatever name, and a person of the former name apart', () => {
+    const from = (name: string, id: number | null) => ({ from: name, from_agent_id: id });
+    const events = eventsOf([
+      said(1, 'eve', { ...from('ada', 1), recipient_id: 3 }),
+      said(2, 'eve', { ...from('ida', 1), recipient_id: 3 }),
+      said(3, 'ida', { ...from('ada', null), recipient_id: 1 }),
+      chatMessageRead.draft({ message_id: 3, conversation: 'chat:1', to: 'ida', recipient_id: 1, first: true }),
+    ]);
+    const { participants } = rowsAfter(chatProjection, events);
+    expect(
+      participants.map(({ participant, name, agent_id, unread }) => [participant, name, agent_id, unread]),
+    ).to.deep.equal([
+      ['agent:1', 'ada', 1, 0],
+      ['agent:3', 'eve', 3, 2],
+      ['name:ada', 'ada', null, 0],
     ]);
   });
 });

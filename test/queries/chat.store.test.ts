@@ -23,6 +23,7 @@ const said = (conversation: string, from: string, to: string | null) => {
       conversation,
       from,
       to,
+      ...{ from_agent_id: null, recipient_id: null, to_agent_id: null },
       content: `${from} in ${conversation}`,
     },
     message_type: 'text',

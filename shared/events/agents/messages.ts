@@ -82,6 +82,15 @@ export const agentMessageSent = defineEvent({
       : undefined,
 });
 
-/** Key of the conversation between two agents; the same in both directions. */
-export const conversationOf = (data: { readonly from: string; readonly to: string }): string =>
-  `a2a:${[data.from, data.to].sort().join(':')}`;
+/**
+ * Key of the conversation between an agent and its correspondent; the same in both directions. It has the ids of agents,
+ * so that a rename begins no new conversation, and `@` with the name of others.
+ */
+export function conversationOf(data: {
+  readonly from: string;
+  readonly from_agent_id: number | null;
+  readonly to_agent_id: number;
+}): string {
+  const { from, from_agent_id: fromId, to_agent_id: toId } = data;
+  return fromId === null ? `a2a:${toId}:@${from}` : `a2a:${Math.min(fromId, toId)}:${Math.max(fromId, toId)}`;
+}

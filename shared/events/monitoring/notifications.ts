@@ -132,7 +132,7 @@ export const notificationForwarded = defineEvent({
         type: 'chat.message',
         data: {
           id: message.message_id,
-          conversation_id: conversationOf({ from: NOTIFIER, to: recipient }),
+          conversation_id: conversationOf({ from: NOTIFIER, from_agent_id: null, to_agent_id: message.to_agent_id }),
           from_agent: NOTIFIER,
           to_agent: recipient,
           content: message.content,

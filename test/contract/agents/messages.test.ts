@@ -43,7 +43,7 @@ describe('Messages between agents', () => {
       content: 'could you review this?',
       type: 'request',
       message_type: 'request',
-      conversation_id: 'a2a:ada:eve',
+      conversation_id: 'a2a:1:2',
       metadata: null,
       read_at: null,
       created_at: messages[0].created_at,

@@ -162,7 +162,7 @@ describe('References to an agent', function () {
     expect(bodyOf(await ask('GET', '/api/search?q=done by the first&type=task')).results[0].subtitle).to.equal(
       'done · eagle',
     );
-    const exported = bodyOf(await ask('GET', '/api/export?type=tasks')).tasks as { id: number; assigned_to: string }[];
+    const exported = bodyOf(await ask('GET', '/api/export?type=tasks')).data as { id: number; assigned_to: string }[];
     expect(exported.find(({ id }) => id === done)?.assigned_to).to.equal('eagle');
     // A write to a task that is done writes the present name.
     expect(bodyOf(await ask('PUT', `/api/tasks/${done}`, { resolution: 'x' })).task.assigned_to).to.equal('eagle');
@@ -233,5 +233,61 @@ describe('References to an agent', function () {
     const { texts, edges } = await comms('hen');
     expect(texts).to.include(`fox (#${id}) to hen: one`);
     expect(edges).to.include.members([`fox (#${id}) to hen: 1`, 'fox to hen: 1']);
+  });
+
+  it('of a renamed agent: its conversations go on, and chat, search and filters show it under the new name', async () => {
+    const { id, key } = await made('lark');
+    const rook = await made('rook');
+    const say = async (from: string, to: string, content: string) =>
+      bodyOf(await ask('POST', '/api/agents/message', { from, to, content }));
+    const chat = async (body: object, as?: string) =>
+      bodyOf(await ask('POST', '/api/chat/messages', body, as), 201).message;
+    await say('lark', 'rook', 'first song');
+    const { conversation_id: own } = await chat(
+      { content: 'own song', conversation_id: 'coord:lark', recipient: 'rook' },
+      key,
+    );
+    const reply = await ask('GET', '/api/chat/messages');
+    const position = reply.headers.get('x-signalbox-position');
+    bodyOf(await ask('PUT', `/api/agents/${id}`, { name: 'finch' }));
+    await made('lark');
+    await say('finch', 'rook', 'second song');
+    await say('rook', 'finch', 'answer');
+    await chat({ content: 'to finch', conversation_id: own, recipient: 'finch' }, rook.key);
+    const messages = async (query: string) =>
+      bodyOf(await ask('GET', `/api/chat/messages?${query}`)).messages.map(
+        (one: { from_agent: string; to_agent: string; content: string }) =>
+          `${one.from_agent} to ${one.to_agent}: ${one.content}`,
+      );
+    const pair = `a2a:${id}:${rook.id}`;
+    expect(await messages(`conversation_id=${pair}`), 'one conversation').to.deep.equal([
+      'finch to rook: first song',
+      'finch to rook: second song',
+      'rook to finch: answer',
+    ]);
+    expect(await messages('from_agent=finch')).to.have.members([
+      'finch to rook: first song',
+      'finch to rook: own song',
+      'finch to rook: second song',
+    ]);
+    expect(await messages('to_agent=finch')).to.have.members(['rook to finch: answer', 'rook to finch: to finch']);
+    expect(await messages('from_agent=lark')).to.deep.equal([]);
+    expect(await messages(`from_agent=lark&as_of=${position}`), 'in the past').to.have.members([
+      'lark to rook: first song',
+      'lark to rook: own song',
+    ]);
+    const conversations = async (agent: string) =>
+      bodyOf(await ask('GET', `/api/chat/conversations?agent=${agent}`)).conversations.map(
+        (one: { conversation_key: string; participants: string[]; unread_count: number }) =>
+          `${one.conversation_key}: ${one.participants.join(', ')} (${one.unread_count})`,
+      );
+    expect(await conversations('finch')).to.have.members([`${pair}: finch, rook (1)`, 'coord:lark: finch, rook (1)']);
+    expect(await conversations('lark')).to.deep.equal([]);
+    const found = bodyOf(await ask('GET', '/api/search?q=first song&type=message')).results;
+    expect(found[0].title).to.equal('finch → rook');
+    // Reading a message to the renamed agent counts for it.
+    const [answer] = bodyOf(await ask('GET', '/api/chat/messages?to_agent=finch')).messages;
+    bodyOf(await ask('PATCH', `/api/chat/messages/${answer.id}`, { read: true }));
+    expect(await conversations('finch')).to.have.members([`${pair}: finch, rook (0)`, 'coord:lark: finch, rook (1)']);
   });
 });

@@ -79,7 +79,7 @@ describe('GET /api/search', () => {
     const [message] = ofType(results, 'message');
     expect(message).to.deep.include({
       title: 'ada → Quokka 100%_x',
-      subtitle: 'a2a:Quokka 100%_x:ada',
+      subtitle: `a2a:${agent.id}:@ada`,
       relevance: 1,
     });
     expect(message?.excerpt).to.equal(`...${'a'.repeat(35)} the QUOKKA likes leaves ${'b'.repeat(66)}...`);

@@ -26,6 +26,7 @@ const message = (messageId: number, toAgentId: number) =>
     message_id: messageId,
     from: 'eve',
     to: 'ada',
+    from_agent_id: null,
     to_agent_id: toAgentId,
     content: 'hello',
     message_type: 'text',
