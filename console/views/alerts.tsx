@@ -11,6 +11,7 @@ import { Page, Panel, Seconds, Shown, State, Table } from '../parts/basic.tsx';
 import { count, duration, words } from '../parts/format.ts';
 import { recordUrl } from '../parts/record.tsx';
 import type { ChangeField } from '../parts/values.ts';
+import { actionFields, actionText, ruleBody } from './rules.ts';
 
 const OPERATORS = [
   'equals',
@@ -58,6 +59,7 @@ const fieldsOf = (rule?: AlertRule): readonly ChangeField[] => [
     options: ['rule', 'record'],
     hint: 'record: the rule still triggers for other records',
   },
+  ...actionFields(rule),
 ];
 
 const conditionOf = (rule: AlertRule): string =>
@@ -106,7 +108,7 @@ export function Alerts() {
               submit="Create"
               fields={fieldsOf()}
               send={(body) =>
-                write('POST /api/alerts', { body: { ...body, action: 'create' } }, 'The rule is created.')
+                write('POST /api/alerts', { body: { ...ruleBody(body), action: 'create' } }, 'The rule is created.')
               }
             />
           </>
@@ -136,6 +138,7 @@ export function Alerts() {
                 },
                 { name: 'Condition', of: conditionOf, class: 'short' },
                 { name: 'Quiet for', of: cooldownOf, class: 'short' },
+                { name: 'Action', of: actionText, class: 'short' },
                 { name: 'What to do', of: (rule) => <span class="dim">{rule.description ?? '–'}</span> },
                 {
                   name: 'State',
@@ -153,7 +156,7 @@ export function Alerts() {
                       <ChangeButton
                         title="Change the rule"
                         fields={fieldsOf(rule)}
-                        send={(body) => write('PUT /api/alerts', { body: { ...body, id: rule.id } })}
+                        send={(body) => write('PUT /api/alerts', { body: { ...ruleBody(body, rule), id: rule.id } })}
                       />
                       <Act act={() => write('PUT /api/alerts', { body: { id: rule.id, enabled: !rule.enabled } })}>
                         {rule.enabled ? 'Switch off' : 'Switch on'}

@@ -60,3 +60,57 @@ describe('forms of the console', () => {
     expect(values).to.deep.include({ title: 'Paint the signal', minutes: 60 });
   });
 });
+
+describe('the form of an alert rule', () => {
+  interface Rules {
+    actionFields(rule?: object): readonly { readonly name: string; readonly value?: unknown }[];
+    ruleBody(values: object, rule?: object): object;
+    actionText(rule: object): string;
+  }
+  let code: Rules;
+  before(async () => {
+    code = await consoleCode<Rules>('views/rules.ts');
+  });
+
+  const CALLED = {
+    action_type: 'webhook',
+    action_config: { url: 'https://a.test/------', secret: '--------', team: 'x' },
+  };
+  const NOTIFIED = { action_type: 'notification', action_config: { recipient: 'ann' } };
+
+  it('has every field of an action, with the values of the rule', () => {
+    const values = (rule?: object) =>
+      Object.fromEntries(code.actionFields(rule).map(({ name, value }) => [name, value]));
+    expect(values()).to.deep.equal({
+      action_type: 'notification',
+      recipient: undefined,
+      url: undefined,
+      secret: undefined,
+    });
+    expect(values(CALLED)).to.deep.equal({
+      ...{ action_type: 'webhook', recipient: undefined, url: 'https://a.test/------', secret: undefined },
+    });
+    expect(values(NOTIFIED)).to.include({ action_type: 'notification', recipient: 'ann' });
+  });
+
+  it('sends the config of an action for a new rule', () => {
+    const set = { name: 'x', action_type: 'webhook', recipient: undefined, url: 'https://a.test', secret: 's' };
+    expect(code.ruleBody(set)).to.deep.equal({
+      ...{ name: 'x', action_type: 'webhook', action_config: { url: 'https://a.test', secret: 's' } },
+    });
+    expect(code.ruleBody({ name: 'x' })).to.deep.equal({ name: 'x' });
+  });
+
+  it('keeps what it does not show, and sends no config if no action was changed', () => {
+    expect(code.ruleBody({ name: 'x' }, CALLED)).to.deep.equal({ name: 'x' });
+    expect(code.ruleBody({ secret: 'new' }, CALLED)).to.deep.equal({
+      action_config: { url: 'https://a.test/------', secret: 'new', team: 'x' },
+    });
+    expect(code.ruleBody({ recipient: null }, NOTIFIED)).to.deep.equal({ action_config: {} });
+  });
+
+  it('says in words what happens', () => {
+    expect([code.actionText(NOTIFIED), code.actionText(CALLED)]).to.deep.equal(['Notifies ann', 'Calls a.test']);
+    expect(code.actionText({ action_type: 'notification', action_config: {} })).to.equal('Notifies system');
+  });
+});
