@@ -132,8 +132,7 @@ const send = defineRoute({
     const from = senderOf(identity, body.from, settings.coordinatorAgent);
     const said = {
       from,
-      fromId:
-        from === authorOf(identity) ? (identity.kind === 'user' ? null : (identity.agentId ?? undefined)) : undefined,
+      fromId: from === authorOf(identity) ? identity.agentId : undefined,
       content: body.content,
       conversation: body.conversation_id ?? undefined,
       recipient: await recipientOf(services, identity, body.recipient?.trim() || body.to?.trim() || undefined, at),
