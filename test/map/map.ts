@@ -224,7 +224,7 @@ function wrapped(text: string, width: number): string[] {
 
 /** Columns that differ from row to row, alone or with those before them, and ordinals of what is grouped by. */
 const LAST_IN_ORDER =
-  /^(?:\w+\.)?(?:id|\w+_id|position|place|run|date|name|username|agent|agent_name|to_agent|actor|recipient|model|task|type|session|project_slug|\d)$/;
+  /^(?:\w+\.)?(?:id|\w+_id|position|place|run|date|name|username|agent|agent_name|to_agent|actor|recipient|model|task|type|session|project_slug|participant|\d)$/;
 
 /** Orders that are handed in, and end like the others where they are made. */
 const HANDED_IN = [`\${order}`, 'orderText(columns, fromEnd !== backwards)'];
