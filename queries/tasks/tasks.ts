@@ -21,10 +21,13 @@ import { taskSeen, unseen } from './visibility.ts';
 
 export const taskTables = (reads: Reads) => tables(reads, tasksProjection);
 
-/** Read models from which a task that is not done is shown. */
-export const OPEN_TASK_MODELS: readonly string[] = [tasksProjection.name, projectsProjection.name, ...PEOPLE_MODELS];
-/** The same of any task. */
-export const TASK_MODELS: readonly string[] = [...OPEN_TASK_MODELS, agentsProjection.name];
+/** Read models from which a task is shown. */
+export const TASK_MODELS: readonly string[] = [
+  tasksProjection.name,
+  projectsProjection.name,
+  agentsProjection.name,
+  ...PEOPLE_MODELS,
+];
 
 const isColumn = (field: keyof TaskRecord): field is keyof TaskRecord & keyof (typeof tasksTable)['columns'] =>
   field in tasksTable.columns;
