@@ -18,7 +18,15 @@ const { metafile } = await build({
   platform: 'node',
   target: 'node20',
   // They find files of theirs by their own place, or are loaded only where they are needed.
-  external: ['@electric-sql/pglite', '@eventstore/db-client', 'argon2', 'ioredis', 'msgpackr-extract', 'pg-native'],
+  external: [
+    '@electric-sql/pglite',
+    '@eventstore/db-client',
+    'argon2',
+    'ioredis',
+    'msgpackr-extract',
+    'pg-native',
+    'protobufjs',
+  ],
   // Its main file is CommonJS, whose names an `import()` of a bundle would not have.
   alias: { bullmq: 'bullmq/dist/esm/index.js' },
   // As in newer versions of Node. Without it, `pg` makes a Response to find out where it runs, which loads all of fetch.

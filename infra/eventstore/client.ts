@@ -5,7 +5,8 @@
  * Appends do not use the client's `appendToStream` but make the same gRPC call on the client's connection: the client
  * keeps waiting appends in a module-wide map, and when a connection breaks while its send queue is full, every queued
  * append leaves an unhandled rejection, which ends the Node process. Subscriptions and the read of the last event also
- * make the call directly: the client would pass each event through another stream and parse all of it.
+ * make the call directly: the client would pass each event through another stream and parse all of it. `wire.ts` converts
+ * the messages of these calls.
  */
 import { setMaxListeners } from 'node:events';
 import {
@@ -28,14 +29,13 @@ import { rememberSize } from '../event-log/size.ts';
 import { classify, createGate, StoreFailure } from './failure.ts';
 import type { OwnEvents } from './own.ts';
 import { gatherPage, type Page, type PageOptions, type Place } from './page.ts';
+import { appendMessage, type ReadMessage, type Recorded, readMessage, readResponse } from './wire.ts';
 
 type StreamsCalls = InstanceType<typeof streamsService.StreamsClient>;
+type CallArguments = Required<Parameters<StreamsCalls['batchAppend']>>;
 type Resolved = ResolvedEvent | AllStreamResolvedEvent;
 type BatchResponse = InstanceType<typeof streamsMessages.BatchAppendResp>;
-type BatchRequest = InstanceType<typeof streamsMessages.BatchAppendReq>;
 type ReadRequest = InstanceType<typeof streamsMessages.ReadReq>;
-type ReadResponse = InstanceType<typeof streamsMessages.ReadResp>;
-type RecordedEvent = InstanceType<typeof streamsMessages.ReadResp.ReadEvent.RecordedEvent>;
 
 /** Private members of the client, from which its own calls are built. */
 interface ClientInternals {
@@ -44,7 +44,7 @@ interface ClientInternals {
     name: string,
     create: (calls: StreamsCalls) => Call,
   ): () => Promise<Call>;
-  callArguments(options: object, call: { deadline: number }): Parameters<StreamsCalls['batchAppend']>;
+  callArguments(options: object, call: { deadline: number }): CallArguments;
   getChannel(): Promise<{ close(): void }>;
 }
 
@@ -128,6 +128,14 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
   // Every read of the last event adds a listener for as long as it lasts.
   setMaxListeners(0, closing.signal);
   const gate = createGate(closing.signal);
+  const read = (service: StreamsCalls, request: ReadRequest) =>
+    service.makeServerStreamRequest<ReadRequest, Buffer>(
+      READ,
+      (one) => Buffer.from(one.serializeBinary()),
+      asIs,
+      request,
+      ...internals.callArguments({ requiresLeader }, { deadline: Infinity }),
+    );
   const conversion = { event: (resolved: Resolved) => loggedEvent(resolved, prefix), place: placeOf };
 
   return {
@@ -144,12 +152,23 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
       };
       const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'batchAppend', (service) => {
         // The call outlives every append, so it has no deadline.
-        const call = service.batchAppend(...internals.callArguments({ requiresLeader }, { deadline: Infinity }));
-        call.on('data', (response: BatchResponse) => {
-          const [correlationId, result] = responseOf(response);
-          if (result instanceof StoreFailure && result.kind === 'unavailable') gate.failed();
-          else gate.worked();
-          listener.answered(correlationId, result);
+        const call = service.makeBidiStreamRequest<Buffer, Buffer>(
+          BATCH_APPEND,
+          asIs,
+          asIs,
+          ...internals.callArguments({ requiresLeader }, { deadline: Infinity }),
+        );
+        call.on('data', (bytes: Buffer) => {
+          if (over) return;
+          try {
+            const [correlationId, result] = responseOf(bytes);
+            if (result instanceof StoreFailure && result.kind === 'unavailable') gate.failed();
+            else gate.worked();
+            listener.answered(correlationId, result);
+          } catch (error) {
+            end(classify(error));
+            call.cancel();
+          }
         });
         call.on('error', (error: Error) => end(classify(convertToCommandError(error))));
         call.on('end', () => end(new StoreFailure('unavailable', 'the server ended the append call')));
@@ -162,7 +181,7 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
       return {
         // The number of appends in flight already bounds what is written, so waiting for 'drain' would add nothing.
         send: (correlationId, append) => {
-          call.write(requestOf(correlationId, append, prefix));
+          call.write(appendMessage(correlationId, prefix + append.stream, append));
         },
         end: () => {
           call.end();
@@ -217,10 +236,10 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
           opened.then((call) => call.cancel()).catch((error: unknown) => late(error, 'cancel a read'));
         };
         const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'read', (service) => {
-          const call = service.read(LAST_EVENT, ...internals.callArguments({ requiresLeader }, { deadline: Infinity }));
-          call.on('data', (response: ReadResponse) => {
+          const call = read(service, LAST_EVENT);
+          call.on('data', (bytes: Buffer) => {
             try {
-              last ??= lastEvent(response, prefix);
+              last ??= lastEvent(readMessage(bytes), prefix);
             } catch (error) {
               fail(error);
             }
@@ -244,26 +263,30 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
 
     subscribe(after, own, listener) {
       let over = false;
-      const receive = (response: ReadResponse) => {
-        if (response.hasConfirmation()) listener.confirmed();
-        else if (response.hasCaughtUp()) listener.caughtUp();
-        else if (response.hasFellBehind()) listener.fellBehind();
-        const checkpoint = response.getCheckpoint();
-        const reached = Number(checkpoint?.getCommitPosition());
-        if (Number.isSafeInteger(reached)) listener.checkpoint(reached);
-        const recorded = response.getEvent()?.getEvent();
-        if (!recorded) return;
-        const event = followedEvent(recorded, prefix, own);
-        if (event) listener.event(event);
-        else listener.checkpoint(positionOf(recorded.getCommitPosition()));
+      const receive = (message: ReadMessage) => {
+        switch (message.kind) {
+          case 'confirmed':
+            return listener.confirmed();
+          case 'caught up':
+            return listener.caughtUp();
+          case 'fell behind':
+            return listener.fellBehind();
+          case 'checkpoint':
+            if (Number.isSafeInteger(message.position)) listener.checkpoint(message.position);
+            return;
+          case 'event': {
+            const event = followedEvent(message.event, prefix, own);
+            if (event) listener.event(event);
+            else listener.checkpoint(positionOf(message.event.position));
+          }
+        }
       };
       const open = internals.GRPCStreamCreator(streamsService.StreamsClient, 'read', (service) => {
-        const request = subscriptionRequest(after, prefix);
-        const call = service.read(request, ...internals.callArguments({ requiresLeader }, { deadline: Infinity }));
-        call.on('data', (response: ReadResponse) => {
+        const call = read(service, subscriptionRequest(after, prefix));
+        call.on('data', (bytes: Buffer) => {
           if (over) return;
           try {
-            receive(response);
+            receive(readMessage(bytes));
           } catch (error) {
             fail(error);
           }
@@ -306,6 +329,11 @@ export function connect(url: string, prefix: string, late: (error: unknown, what
   };
 }
 
+/** Paths of the calls whose messages `wire.ts` converts. */
+const READ = '/event_store.client.streams.Streams/Read';
+const BATCH_APPEND = '/event_store.client.streams.Streams/BatchAppend';
+const asIs = (bytes: Buffer): Buffer => bytes;
+
 const { Options: ReadOptions } = streamsMessages.ReadReq;
 const EMPTY = new sharedMessages.Empty();
 const readOptions = () => new ReadOptions().setUuidOption(new ReadOptions.UUIDOption().setString(EMPTY));
@@ -332,38 +360,29 @@ function subscriptionRequest(after: Position, prefix: string): ReadRequest {
   );
 }
 
-const textOf = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
-const streamOf = (event: RecordedEvent): string => {
-  const name = event.getStreamIdentifier()?.getStreamName_asU8();
-  return name ? textOf(name) : '';
-};
-const typeOf = (event: RecordedEvent): string => event.getMetadataMap().get('type') ?? '';
-
-function lastEvent(response: ReadResponse, prefix: string): LastEvent | undefined {
-  const event = response.getEvent()?.getEvent();
-  if (!event) return undefined;
-  return { position: positionOf(event.getCommitPosition()), isOurs: isOurs(streamOf(event), typeOf(event), prefix) };
+function lastEvent(message: ReadMessage, prefix: string): LastEvent | undefined {
+  if (message.kind !== 'event') return undefined;
+  const { position, stream, type } = message.event;
+  return { position: positionOf(position), isOurs: isOurs(stream, type, prefix) };
 }
 
 /** Converts an event of a subscription; undefined for events that are not ours, as `loggedEvent`. */
-function followedEvent(event: RecordedEvent, prefix: string, own: Pick<OwnEvents, 'take'>): LoggedEvent | undefined {
-  const [name, type] = [streamOf(event), typeOf(event)];
-  if (!isOurs(name, type, prefix)) return undefined;
-  const [id, stream] = [uuidOf(event.getId()), name.slice(prefix.length)];
-  const { data, meta } = own.take(stream, id, type) ?? parsed(event);
+function followedEvent(recorded: Recorded, prefix: string, own: Pick<OwnEvents, 'take'>): LoggedEvent | undefined {
+  const { id, type, revision } = recorded;
+  if (!isOurs(recorded.stream, type, prefix)) return undefined;
+  const stream = recorded.stream.slice(prefix.length);
+  const { data, meta } = own.take(stream, id, type) ?? parsed(recorded);
   if (!isJsonObject(data) || !isJsonObject(meta)) return undefined;
-  const revision = Number(event.getStreamRevision());
-  const followed = { id, type, data, meta, stream, revision, position: positionOf(event.getCommitPosition()) };
-  rememberSize(followed, event.getData_asU8().length + event.getCustomMetadata_asU8().length);
+  const followed = { id, type, data, meta, stream, revision, position: positionOf(recorded.position) };
+  rememberSize(followed, recorded.data.length + recorded.meta.length);
   return followed;
 }
 
 /** Undefined where something is not JSON. */
-function parsed(event: RecordedEvent): { readonly data?: unknown; readonly meta?: unknown } {
-  if (event.getMetadataMap().get('content-type') !== 'application/json') return {};
-  const meta = event.getCustomMetadata_asU8();
+function parsed({ contentType, data, meta }: Recorded): { readonly data?: unknown; readonly meta?: unknown } {
+  if (contentType !== 'application/json') return {};
   try {
-    return { data: JSON.parse(textOf(event.getData_asU8())), meta: meta.length > 0 ? JSON.parse(textOf(meta)) : {} };
+    return { data: JSON.parse(data.toString()), meta: meta.length > 0 ? JSON.parse(meta.toString()) : {} };
   } catch {
     return {};
   }
@@ -384,54 +403,9 @@ function clientFor(url: string): EventStoreDBClient {
   }
 }
 
-function requestOf(correlationId: string, append: PreparedAppend, prefix: string): BatchRequest {
-  const { BatchAppendReq } = streamsMessages;
-  const options = new BatchAppendReq.Options();
-  options.setStreamIdentifier(new sharedMessages.StreamIdentifier().setStreamName(Buffer.from(prefix + append.stream)));
-  // No deadline, because the server would compare it with its own clock.
-  if (append.expected === 'any') options.setAny(new sharedMessages.Empty());
-  else if (append.expected === 'none') options.setNoStream(new sharedMessages.Empty());
-  else options.setStreamPosition(String(append.expected));
-  return new BatchAppendReq()
-    .setCorrelationId(new sharedMessages.UUID().setString(correlationId))
-    .setOptions(options)
-    .setIsFinal(true)
-    .setProposedMessagesList(
-      append.events.map((event) => {
-        const message = new BatchAppendReq.ProposedMessage()
-          .setId(new sharedMessages.UUID().setString(event.id))
-          .setData(Buffer.from(event.data))
-          .setCustomMetadata(Buffer.from(event.meta));
-        message.getMetadataMap().set('type', event.type).set('content-type', 'application/json');
-        return message;
-      }),
-    );
-}
-
-function responseOf(response: BatchResponse): [correlationId: string, response: AppendResponse | StoreFailure] {
-  const id = uuidOf(response.getCorrelationId());
-  const success = response.getSuccess();
-  if (success) {
-    const position = success.getPosition();
-    return [
-      id,
-      {
-        revision: Number(success.getCurrentRevision()),
-        position: position ? Number(position.getCommitPosition()) : undefined,
-      },
-    ];
-  }
-  return [id, refusalOf(response)];
-}
-
-/** The client's generated code returns structured UUIDs as two signed 64-bit halves in decimal. */
-function uuidOf(uuid: ReturnType<RecordedEvent['getId']>): string {
-  const halves = uuid?.getStructured();
-  if (!halves) return uuid?.getString().toLowerCase() ?? '';
-  const hex = [halves.getMostSignificantBits(), halves.getLeastSignificantBits()]
-    .map((half) => BigInt.asUintN(64, BigInt(half)).toString(16).padStart(16, '0'))
-    .join('');
-  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+function responseOf(bytes: Buffer): [correlationId: string, response: AppendResponse | StoreFailure] {
+  const { correlationId, stored } = readResponse(bytes);
+  return [correlationId, stored ?? refusalOf(streamsMessages.BatchAppendResp.deserializeBinary(bytes))];
 }
 
 function refusalOf(response: BatchResponse): StoreFailure {
@@ -456,7 +430,7 @@ function refusalOf(response: BatchResponse): StoreFailure {
 
 const wirePosition = (position: Position) => ({ commit: BigInt(position), prepare: BigInt(position) });
 
-function positionOf(commit: bigint | string): Position {
+function positionOf(commit: bigint | number): Position {
   const position = Number(commit);
   if (!Number.isSafeInteger(position)) {
     throw new Error(`log position ${commit} is out of range; EventStoreDB 22.6 or later is needed`);

@@ -109,11 +109,13 @@ class Feed {
   #silentSince: number | undefined;
   #comparing: NodeJS.Timeout | undefined;
   #wake = () => {};
+  readonly #stop = () => this.#wake();
 
   constructor(options: FollowerOptions, after: Position, ended: AbortSignal) {
     this.#options = options;
     this.#ended = ended;
     this.#covered = after;
+    ended.addEventListener('abort', this.#stop);
   }
 
   get covered(): Position {
@@ -155,20 +157,18 @@ class Feed {
     return new Promise((resolve) => {
       const pausedMs = this.#state.name === 'apart' ? Math.max(this.#state.resumeAt - Date.now(), 0) : undefined;
       const resume = pausedMs === undefined ? undefined : setTimeout(() => this.#wake(), pausedMs);
-      const wake = () => {
+      this.#wake = () => {
         clearTimeout(resume);
-        this.#ended.removeEventListener('abort', wake);
         this.#wake = () => {};
         // One turn of the event loop later, so that events that arrived together are handed on together.
         setImmediate(resolve);
       };
-      this.#wake = wake;
-      this.#ended.addEventListener('abort', wake, { once: true });
-      if (this.#ended.aborted) wake();
+      if (this.#ended.aborted) this.#wake();
     });
   }
 
   close(): void {
+    this.#ended.removeEventListener('abort', this.#stop);
     this.#leave(0);
   }
 

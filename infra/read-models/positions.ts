@@ -311,8 +311,10 @@ export class Positions implements ReadModels, Freshness {
     );
     const stopListening = database.listener?.listen('signalbox_positions', {
       heard: (payload) => {
-        const [schema, position] = payload.split(':');
-        if (schema && position) this.advance(schema, Number(position));
+        for (const reached of payload.split(',')) {
+          const [schema, position] = reached.split(':');
+          if (schema && position) this.advance(schema, Number(position));
+        }
       },
     });
     while (!signal.aborted) {

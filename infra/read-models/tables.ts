@@ -214,7 +214,6 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
   const values: unknown[] = [];
   const param = (value: unknown, type: string): string => `$${values.push(value)}::${type}`;
   const parts: string[] = [];
-  const notifications: string[] = [];
   for (const { writes, move } of batches) {
     for (const { table, rows, deletes, versions, forgets } of writes) {
       if (rows.length > 0)
@@ -228,9 +227,9 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
       if (versions.length > 0)
         parts.push(`w${parts.length} AS (${versionSql(move.schema, table, param(JSON.stringify(versions), 'json'))})`);
     }
-    if (move.notify)
-      notifications.push(`, pg_notify('signalbox_positions', ${param(`${move.schema}:${move.to}`, 'text')})`);
   }
+  const reached = batches.flatMap(({ move }) => (move.notify ? `${move.schema}:${move.to}` : []));
+  const notification = reached.length > 0 ? `, pg_notify('signalbox_positions', ${param(reached.join(), 'text')})` : '';
   const each = (column: (batch: BatchWrite) => unknown, type: string): string =>
     param(batches.map(column), `${type}[]`);
   parts.push(`moved AS (
@@ -246,7 +245,7 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
   const text = `${PREPARED}
     WITH ${parts.join(',')}
     SELECT (SELECT count(*) FROM moved)::int AS moved,
-      set_config('synchronous_commit', 'off', true)${notifications.join('')}`;
+      set_config('synchronous_commit', 'off', true)${notification}`;
   const { rows } = await db.executeQuery<{ moved: number }>(CompiledQuery.raw(text, values));
   if (rows[0]?.moved !== batches.length) throw new FencedError(batches.map(({ move }) => move.schema).join(', '));
 }
