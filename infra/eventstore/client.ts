@@ -46,6 +46,8 @@ interface ClientInternals {
   ): () => Promise<Call>;
   callArguments(options: object, call: { deadline: number }): CallArguments;
   getChannel(): Promise<{ close(): void }>;
+  /** Called without await for each call that failed; rejects when no node of a cluster can be found. */
+  handleError: (calls: unknown, error: unknown) => Promise<void>;
 }
 
 /** The server's response to an append. `position` is missing for an event that the server is still indexing. */
@@ -124,6 +126,9 @@ const CHECKPOINT_INTERVAL = 4;
 export function connect(url: string, prefix: string, late: (error: unknown, what: string) => void): Connection {
   const client = clientFor(url);
   const internals = client as unknown as ClientInternals;
+  const { handleError } = internals;
+  // A rejection without a handler ends the process. The calls that look for a node fail themselves.
+  internals.handleError = (...failed) => handleError(...failed).catch((error) => late(error, 'find a node'));
   const closing = new AbortController();
   // Every read of the last event adds a listener for as long as it lasts.
   setMaxListeners(0, closing.signal);

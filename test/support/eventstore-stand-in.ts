@@ -10,7 +10,13 @@ import * as grpc from '@grpc/grpc-js';
 import { append, batchAppend } from './eventstore-stand-in/appends.ts';
 import { createSwitches, faultsOf } from './eventstore-stand-in/faults.ts';
 import { createMemory, type Memory } from './eventstore-stand-in/memory.ts';
-import { featuresService, streamsService, supportedMethods } from './eventstore-stand-in/protocol.ts';
+import {
+  clusterOf,
+  featuresService,
+  gossipService,
+  streamsService,
+  supportedMethods,
+} from './eventstore-stand-in/protocol.ts';
 import { read } from './eventstore-stand-in/reads.ts';
 
 export interface StandInOptions {
@@ -40,12 +46,14 @@ export interface EventStoreStandIn {
   loseAnswers(count: number, how: 'silence' | 'connection'): void;
   /** Refuses appends, reads and subscriptions the way a starting server does. */
   setReady(ready: boolean): void;
-  /** Refuses appends alone, as a node does whose cluster has no leader. */
+  /** Refuses appends alone, and says of its cluster that it has no leader. */
   setLeader(there: boolean): void;
   /** Refuses the next reads and subscriptions with these gRPC status codes. */
   refuseReads(...codes: number[]): void;
   /** Calls refused as not ready so far. */
   refusals(): number;
+  /** Calls that asked for the members of the cluster so far. */
+  lookUps(): number;
   /** Subscriptions that are open now. */
   subscriptions(): number;
   /** Subscriptions dropped as too slow so far. */
@@ -63,6 +71,7 @@ export async function startEventStoreStandIn(options: StandInOptions = {}): Prom
   const memory = createMemory();
   const switches = createSwitches();
   const sockets = new Set<net.Socket>();
+  let lookUps = 0;
   const dropConnections = () => {
     for (const socket of sockets) socket.destroy();
   };
@@ -78,6 +87,12 @@ export async function startEventStoreStandIn(options: StandInOptions = {}): Prom
   server.addService(featuresService.ServerFeaturesService as unknown as grpc.ServiceDefinition, {
     getSupportedMethods: (_call: unknown, respond: grpc.sendUnaryData<ReturnType<typeof supportedMethods>>) =>
       respond(null, supportedMethods()),
+  });
+  server.addService(gossipService.GossipService as unknown as grpc.ServiceDefinition, {
+    read: (_call: unknown, respond: grpc.sendUnaryData<ReturnType<typeof clusterOf>>) => {
+      lookUps++;
+      respond(null, clusterOf(port, !switches.noLeader));
+    },
   });
   const inner = await new Promise<number>((resolve, reject) => {
     server.bindAsync('127.0.0.1:0', grpc.ServerCredentials.createInsecure(), (error, port) =>
@@ -159,6 +174,7 @@ export async function startEventStoreStandIn(options: StandInOptions = {}): Prom
       switches.readStatuses.push(...codes);
     },
     refusals: () => switches.counts.refusals,
+    lookUps: () => lookUps,
     subscriptions: () => switches.counts.subscriptions,
     slowDrops: () => switches.counts.slowDrops,
     muteSubscriptions() {

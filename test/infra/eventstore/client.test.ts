@@ -2,6 +2,8 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { expect } from 'chai';
 import { connect } from '../../../infra/eventstore/client.ts';
+import { startEventStoreStandIn } from '../../support/eventstore-stand-in.ts';
+import { until } from '../../support/until.ts';
 import { errorOf } from '../event-log/conformance/subject.ts';
 
 /** A server on which `accept` decides about each connection. */
@@ -60,5 +62,46 @@ describe('event log: EventStoreDB, the read of the last event', function () {
     const begun = performance.now();
     await connection.closed();
     expect(performance.now() - begun).to.be.greaterThan(200);
+  });
+});
+
+describe('event log: EventStoreDB, a cluster without a leader', () => {
+  it('leaves no unhandled rejection when a call fails while the client looks for the leader', async () => {
+    const standIn = await startEventStoreStandIn();
+    const late: string[] = [];
+    const url = `esdb+discover://127.0.0.1:${standIn.port}?tls=false&maxDiscoverAttempts=10&discoveryInterval=100`;
+    const connection = connect(url, '', (error) => late.push((error as Error).message));
+    const ignored = () => undefined;
+    let confirmed = false;
+    connection.subscribe(
+      0,
+      { take: ignored },
+      {
+        confirmed: () => {
+          confirmed = true;
+        },
+        event: ignored,
+        checkpoint: ignored,
+        caughtUp: ignored,
+        fellBehind: ignored,
+        failed: ignored,
+      },
+    );
+    await until('the subscription works', () => confirmed);
+    standIn.setLeader(false);
+    // The client drops its connection, and the next call looks for another node.
+    standIn.refuseReads(14);
+    expect(await errorOf(connection.readLast(5_000))).to.include({ kind: 'unavailable' });
+    await connection.closed();
+    const before = standIn.lookUps();
+    const looking = errorOf(connection.readLast(5_000));
+    await until('the client looks for the leader', () => standIn.lookUps() > before);
+    // The subscription ends with the old connection. Mocha fails the test for an unhandled rejection.
+    standIn.dropConnections();
+    expect(await looking).to.include({ kind: 'unavailable', message: 'Failed to discover after 10 attempts.' });
+    await until('the failure of the subscription is handled', () => late.length > 0);
+    expect(late[0]).to.equal('Failed to discover after 10 attempts.');
+    await connection.close();
+    await standIn.stop();
   });
 });

@@ -2,6 +2,7 @@
  * The EventStoreDB protocol as the client's package ships it, and the messages that the stand-in answers with.
  * For tests only.
  */
+import gossipMessages from '@eventstore/db-client/generated/gossip_pb.js';
 import serverFeatures from '@eventstore/db-client/generated/serverfeatures_pb.js';
 import sharedMessages from '@eventstore/db-client/generated/shared_pb.js';
 import statusMessages from '@eventstore/db-client/generated/status_pb.js';
@@ -10,6 +11,7 @@ import googleAny from 'google-protobuf/google/protobuf/any_pb.js';
 import googleEmpty from 'google-protobuf/google/protobuf/empty_pb.js';
 import type { Refusal, StoredEvent, Written } from './memory.ts';
 
+export { default as gossipService } from '@eventstore/db-client/generated/gossip_grpc_pb.js';
 export { default as featuresService } from '@eventstore/db-client/generated/serverfeatures_grpc_pb.js';
 export { default as streamsService } from '@eventstore/db-client/generated/streams_grpc_pb.js';
 export { sharedMessages, streamsMessages };
@@ -42,6 +44,19 @@ export function supportedMethods(): InstanceType<typeof serverFeatures.Supported
         new serverFeatures.SupportedMethod().setServiceName(streams).setMethodName(method),
       ),
     );
+}
+
+/** What a node says of its cluster: itself alone, as its leader or without one. */
+export function clusterOf(port: number, hasLeader: boolean): InstanceType<typeof gossipMessages.ClusterInfo> {
+  const { ClusterInfo, EndPoint, MemberInfo } = gossipMessages;
+  const { LEADER, UNKNOWN } = MemberInfo.VNodeState;
+  const member = new MemberInfo()
+    .setInstanceId(new UUID().setString('00000000-0000-4000-8000-000000000000'))
+    .setTimeStamp('0')
+    .setState(hasLeader ? LEADER : UNKNOWN)
+    .setIsAlive(true)
+    .setHttpEndPoint(new EndPoint().setAddress('127.0.0.1').setPort(port));
+  return new ClusterInfo().setMembersList([member]);
 }
 
 const eventAnswers = new WeakMap<StoredEvent, ReadResponse>();
