@@ -15,24 +15,26 @@ import { call } from '../support/service.ts';
 import { commandLine, freePort, KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
 
+/** A client that has begun to work, in the order of what happens to the service. */
+interface Working {
+  /** Starts calls, and resolves with the first of them: then the service is killed. */
+  inFlight?(): Promise<unknown>;
+  whileGone?(): Promise<void>;
+  /** Ends the work. */
+  onceBack(): Promise<void>;
+}
+
 describe('MCP: restart after the service is killed', function () {
   this.timeout(180_000);
   let directory: string;
   let service: ServiceProcess | undefined;
   let port: string;
-  before(async () => {
-    directory = await dataDirectory();
-    port = String(await freePort());
-  });
+  const clients: { close(): Promise<void> }[] = [];
   const start = async () => {
     service = await startProcess(directory, { PORT: port });
     return service;
   };
   const kill = () => (service as ServiceProcess).stop('SIGKILL');
-  after(async () => {
-    await service?.stop('SIGKILL');
-    await rm(directory, { recursive: true, force: true });
-  });
 
   const ask = (method: string, path: string, body?: unknown) =>
     call(service as ServiceProcess, method, path, body, { 'x-api-key': KEY });
@@ -51,60 +53,92 @@ describe('MCP: restart after the service is killed', function () {
   }
   const approve = (taskId: number) => ask('POST', '/api/quality-review', { taskId, status: 'approved', notes: 'fine' });
 
-  for (const era of ['2026', '2025'] as const) {
-    it(`a client over HTTP continues without reconnecting (revision of ${era})`, async () => {
-      if (!service) await start();
-      const { key, task } = await prepare(`http-${era}`);
-      await using agent = closing(await connectMcp((service as ServiceProcess).url, { 'x-api-key': key }, era));
-      expect((await agent.value('next_task')).task.id).to.equal(task);
-      await agent.value('comment_on_task', { id: task, content: 'begun', idempotency_key: `begun-${era}` });
-      await kill();
-      expect(await agent.call('who_am_i').catch((error: Error) => error), 'while nothing listens').to.be.an('error');
-      await start();
-      // It cannot know whether the call before the kill was carried out: it repeats it.
-      await agent.value('comment_on_task', { id: task, content: 'begun', idempotency_key: `begun-${era}` });
-      const next = await agent.value('next_task');
-      expect([next.reason, next.task.id]).to.deep.equal(['continue_current', task]);
-      await agent.value('ask_for_review', { id: task, resolution: 'done' });
-      await approve(task);
-      expect(await stateOf(task)).to.deep.equal(['done', 1]);
-    });
+  async function overHttp(era: '2025' | '2026'): Promise<Working> {
+    const { key, task } = await prepare(`http-${era}`);
+    const agent = await connectMcp((service as ServiceProcess).url, { 'x-api-key': key }, era);
+    clients.push(agent);
+    expect((await agent.value('next_task')).task.id).to.equal(task);
+    const comment = () =>
+      agent.value('comment_on_task', { id: task, content: 'begun', idempotency_key: `begun-${era}` });
+    await comment();
+    return {
+      async whileGone() {
+        expect(await agent.call('who_am_i').catch((error: Error) => error)).to.be.an('error');
+      },
+      async onceBack() {
+        // It cannot know whether the call before the kill was carried out: it repeats it.
+        await comment();
+        const next = await agent.value('next_task');
+        expect([next.reason, next.task.id]).to.deep.equal(['continue_current', task]);
+        await agent.value('ask_for_review', { id: task, resolution: 'done' });
+        await approve(task);
+        expect(await stateOf(task)).to.deep.equal(['done', 1]);
+      },
+    };
   }
 
-  for (const mode of ['auto', 'legacy'] as const) {
-    it(`a client of signalbox mcp waits until the service is back, and repeats no call (${mode})`, async () => {
-      if (!service) await start();
-      const { key, task } = await prepare(`stdio-${mode}`);
-      const [command = '', ...args] = [process.execPath, ...commandLine('mcp', '--url', `http://127.0.0.1:${port}`)];
-      const transport = new StdioClientTransport({ command, args, env: { SIGNALBOX_KEY: key }, stderr: 'inherit' });
-      await using client = closing(new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } }));
-      await client.connect(transport);
-      const value = async (name: string, given: Record<string, unknown> = {}) => {
-        const result = (await client.callTool({ name, arguments: given }, { timeout: 150_000 })) as Record<
-          string,
-          unknown
-        >;
-        expect(result.isError, JSON.stringify(result)).not.to.equal(true);
-        // biome-ignore lint/suspicious/noExplicitAny: results are looked into freely.
-        return result.structuredContent as any;
-      };
-      expect((await client.listTools()).tools.map(({ name }) => name)).to.include('next_task');
-      expect((await value('next_task')).task.id).to.equal(task);
-      // Killed while calls are under way, some of which may have been carried out.
-      const comments = Array.from({ length: 10 }, (_, n) =>
-        value('comment_on_task', { id: task, content: `no. ${n}` }),
-      );
-      await Promise.race(comments);
-      await kill();
-      await start();
-      await Promise.all(comments);
-      const { contents } = await client.readResource({ uri: `task://${task}` });
-      expect(JSON.parse((contents[0] as { text: string }).text).task).to.include({ status: 'in_progress' });
-      await value('ask_for_review', { id: task });
-      await approve(task);
-      expect(await stateOf(task)).to.deep.equal(['done', 10]);
-    });
+  async function throughCommand(mode: 'auto' | 'legacy'): Promise<Working> {
+    const { key, task } = await prepare(`stdio-${mode}`);
+    const [command = '', ...args] = [process.execPath, ...commandLine('mcp', '--url', `http://127.0.0.1:${port}`)];
+    const transport = new StdioClientTransport({ command, args, env: { SIGNALBOX_KEY: key }, stderr: 'inherit' });
+    const client = new Client({ name: 'test', version: '1' }, { versionNegotiation: { mode } });
+    clients.push(client);
+    await client.connect(transport);
+    const value = async (name: string, given: Record<string, unknown> = {}) => {
+      const result = (await client.callTool({ name, arguments: given }, { timeout: 150_000 })) as Record<
+        string,
+        unknown
+      >;
+      expect(result.isError, JSON.stringify(result)).not.to.equal(true);
+      // biome-ignore lint/suspicious/noExplicitAny: results are looked into freely.
+      return result.structuredContent as any;
+    };
+    expect((await client.listTools()).tools.map(({ name }) => name)).to.include('next_task');
+    expect((await value('next_task')).task.id).to.equal(task);
+    let comments: Promise<unknown>[] = [];
+    return {
+      // Some of them may have been carried out.
+      inFlight() {
+        comments = Array.from({ length: 10 }, (_, n) => value('comment_on_task', { id: task, content: `no. ${n}` }));
+        return Promise.race(comments);
+      },
+      async onceBack() {
+        await Promise.all(comments);
+        const { contents } = await client.readResource({ uri: `task://${task}` });
+        expect(JSON.parse((contents[0] as { text: string }).text).task).to.include({ status: 'in_progress' });
+        await value('ask_for_review', { id: task });
+        await approve(task);
+        expect(await stateOf(task)).to.deep.equal(['done', 10]);
+      },
+    };
   }
+
+  const cases = {
+    'a client over HTTP continues without reconnecting (revision of 2026)': () => overHttp('2026'),
+    'a client over HTTP continues without reconnecting (revision of 2025)': () => overHttp('2025'),
+    'a client of signalbox mcp waits until the service is back, and repeats no call (auto)': () =>
+      throughCommand('auto'),
+    'a client of signalbox mcp waits until the service is back, and repeats no call (legacy)': () =>
+      throughCommand('legacy'),
+  };
+  const working = new Map<string, Working>();
+  before(async () => {
+    directory = await dataDirectory();
+    port = String(await freePort());
+    await start();
+    for (const [title, begin] of Object.entries(cases)) working.set(title, await begin());
+    await Promise.race([...working.values()].flatMap((one) => one.inFlight?.() ?? []));
+    await kill();
+    for (const one of working.values()) await one.whileGone?.();
+    await start();
+  });
+  after(async () => {
+    for (const client of clients) await client.close();
+    await service?.stop('SIGKILL');
+    await rm(directory, { recursive: true, force: true });
+  });
+
+  for (const title of Object.keys(cases)) it(title, () => (working.get(title) as Working).onceBack());
 });
 
 describe('signalbox mcp', () => {
