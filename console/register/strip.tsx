@@ -49,8 +49,9 @@ function Density({ bins }: { readonly bins: readonly number[] }) {
   return <canvas ref={canvas} />;
 }
 
-/** Pixels that a tick and its label need. */
+/** Pixels that a tick and its label need, and "now" at the end. */
 const TICK = 62;
+const NOW = 30;
 
 /** The width of an element, kept current. */
 function useWidth(box: { readonly current: HTMLElement | null }): number {
@@ -145,7 +146,7 @@ export function StripView({ strip, title, alerts, marks, shown, said, show }: St
         )}
         <span class="ticks" aria-hidden="true">
           {ticks
-            .filter(({ at }) => ((end - at) / (end - start)) * width > TICK / 2)
+            .filter(({ at }) => ((end - at) / (end - start)) * width > TICK / 2 + NOW + 10)
             .map(({ at, label }) => (
               <span key={at} style={{ left: place(at) }}>
                 {label}

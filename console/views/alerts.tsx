@@ -129,7 +129,7 @@ export function Alerts() {
               }
               id={(rule) => rule.id}
               href={(rule) => recordUrl('alert', rule.id)}
-              empty="There are no rules yet."
+              empty="There are no rules yet. A rule notifies a recipient or calls a URL when its condition is met."
               columns={[
                 {
                   name: 'Rule',
@@ -138,7 +138,7 @@ export function Alerts() {
                 },
                 { name: 'Condition', of: conditionOf, class: 'short' },
                 { name: 'Quiet for', of: cooldownOf, class: 'short' },
-                { name: 'Action', of: actionText, class: 'short' },
+                { name: 'When it triggers', of: actionText, class: 'short' },
                 { name: 'What to do', of: (rule) => <span class="dim">{rule.description ?? '–'}</span> },
                 {
                   name: 'State',

@@ -77,7 +77,7 @@ export function Webhooks() {
               label="Webhooks"
               rows={webhooks}
               id={(one) => one.id}
-              empty="There are no webhooks yet."
+              empty="There are no webhooks yet. A webhook sends events to a URL."
               href={(one) => recordUrl('webhook', one.id)}
               columns={[
                 { name: 'Name', of: (one) => <strong>{one.name}</strong> },

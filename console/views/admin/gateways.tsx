@@ -36,7 +36,7 @@ export function Gateways() {
             rows={gateways}
             id={(one) => one.id}
             href={(one) => recordUrl('gateway', one.id)}
-            empty="There are no gateways."
+            empty="There are no gateways. Messages reach the live sessions of agents through one."
             columns={[
               {
                 name: 'Name',

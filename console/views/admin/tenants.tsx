@@ -62,7 +62,7 @@ export function Tenants() {
               label="Provisioning jobs"
               rows={data.jobs}
               id={(one) => one.id}
-              empty="No jobs."
+              empty="No jobs. A new tenant is provisioned by one, which another admin approves."
               columns={[
                 { name: 'Job', of: (one) => `${one.job_type} of ${one.tenant_display_name}` },
                 { name: 'State', of: (one) => <State is={one.status} /> },
