@@ -37,7 +37,9 @@ export function listing(filter: EntryFilter, { from, to }: Bounds, limit: number
   const is = (column: string, text: string | undefined) => {
     if (text === undefined) return;
     const value = `${param(text)}::text`;
-    conditions.push(`hashtext(${column}) = hashtext(${value}) AND ${column} = ${value}`);
+    // As a function, the comparison is not taken for a second condition that few of the rows with this hash meet: the
+    // planner would then read all of them, and sort.
+    conditions.push(`hashtext(${column}) = hashtext(${value}) AND texteq(${column}, ${value})`);
   };
   is('stream', stream);
   is('type', type);
