@@ -101,6 +101,8 @@ async function append({ commands, leases }: Pick<SummaryParts, 'commands' | 'lea
     if (isOld) continue;
     position = executed.position;
     agents += some.length;
+    // A closed window gets no further agents.
+    if (some.length < AGENTS) return { agents, position };
     after = last.agent;
     part += 1;
   }

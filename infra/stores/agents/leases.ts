@@ -63,6 +63,14 @@ const CLOSE = `WITH rows AS (
   WHERE l.workspace_id = rows.workspace_id AND l.agent_id = rows.agent_id AND l.beats > 0 AND l.window_id IS NULL
   RETURNING l.window_id AS window`;
 
+const CLOSED = `SELECT DISTINCT workspace_id AS workspace, tenant_id AS tenant, window_id AS window FROM service.leases
+  WHERE window_id IS NOT NULL AND ($1::int IS NULL OR workspace_id = $1) ORDER BY window_id, workspace_id`;
+
+const LEASES_OF = `SELECT agent_id AS agent, closed_beats AS beats, closed_first AS first, closed_last AS last,
+    CASE WHEN connection_at >= closed_first THEN connection_id END AS connection,
+    CASE WHEN connection_at >= closed_first THEN connection_at END AS "connectionAt"
+  FROM service.leases WHERE workspace_id = $1 AND window_id = $2 AND agent_id > $3 ORDER BY agent_id LIMIT $4`;
+
 const SETTLE = `WITH rows AS (
     SELECT workspace_id, agent_id FROM service.leases WHERE workspace_id = $1 AND window_id = $2
     ORDER BY workspace_id, agent_id FOR UPDATE
@@ -123,7 +131,7 @@ const COUNTED = 10_000;
 export interface LeasesOptions {
   /** The log is in the same database. */
   readonly seesLog?: boolean;
-  /** Each connection prepares the statement: see `PREPARED`. */
+  /** Each connection prepares the statements: see `PREPARED`. */
   readonly prepared?: boolean;
 }
 
@@ -132,6 +140,9 @@ export function createLeases(
   { seesLog = false, prepared = false }: LeasesOptions = {},
 ): OpenLeases {
   const slot = randomInt(SLOTS);
+  /** @param name under which a connection keeps the plan */
+  const run = <Row extends pg.QueryResultRow>(name: string, text: string, values: readonly unknown[]) =>
+    pool.query<Row>({ ...(prepared && { name: `leases_${name}` }), text, values: [...values] });
   const moves = new Map<number, number>();
   let all = 0;
   /** What workspaces without a count of their own have moved to. */
@@ -162,11 +173,7 @@ export function createLeases(
       rows.map(({ first }) => first.unlessMoved?.revision ?? null),
       rows.map(namedAt),
     ];
-    const { rows: renewed } = await pool.query<{ workspace: number; agent: number }>({
-      ...(prepared && { name: 'renew_leases' }),
-      text: RENEW,
-      values,
-    });
+    const { rows: renewed } = await run<{ workspace: number; agent: number }>('renew', RENEW, values);
     const counted = new Set<string>();
     for (const place of renewed) {
       moved(place.workspace);
@@ -206,33 +213,23 @@ export function createLeases(
       ]);
     },
     async close(workspace) {
-      await pool.query(CLOSE, [workspace === 'all' ? null : workspace, null]);
+      await run('close', CLOSE, [workspace === 'all' ? null : workspace, null]);
     },
     async closeOne({ tenant, workspace, agent }) {
-      const { rows } = await pool.query<Pick<LeaseWindow, 'window'>>(CLOSE, [workspace, agent]);
+      const { rows } = await run<Pick<LeaseWindow, 'window'>>('close', CLOSE, [workspace, agent]);
       return rows[0] && { tenant, workspace, window: rows[0].window };
     },
     async closed(workspace) {
-      const { rows } = await pool.query<LeaseWindow>(
-        `SELECT DISTINCT workspace_id AS workspace, tenant_id AS tenant, window_id AS window FROM service.leases
-         WHERE window_id IS NOT NULL AND ($1::int IS NULL OR workspace_id = $1) ORDER BY window_id, workspace_id`,
-        [workspace === 'all' ? null : workspace],
-      );
+      const { rows } = await run<LeaseWindow>('closed', CLOSED, [workspace === 'all' ? null : workspace]);
       return rows;
     },
     async leasesOf({ workspace, window }, after, limit) {
-      const { rows } = await pool.query<ClosedLease>(
-        `SELECT agent_id AS agent, closed_beats AS beats, closed_first AS first, closed_last AS last,
-           CASE WHEN connection_at >= closed_first THEN connection_id END AS connection,
-           CASE WHEN connection_at >= closed_first THEN connection_at END AS "connectionAt"
-         FROM service.leases WHERE workspace_id = $1 AND window_id = $2 AND agent_id > $3 ORDER BY agent_id LIMIT $4`,
-        [workspace, window, after, limit],
-      );
+      const { rows } = await run<ClosedLease>('of', LEASES_OF, [workspace, window, after, limit]);
       return rows;
     },
     async settle({ workspace, window }) {
-      await pool.query(SETTLE, [workspace, window]);
-      await pool.query(REMOVE_OLD, [workspace, KEPT]);
+      await run('settle', SETTLE, [workspace, window]);
+      await run('remove', REMOVE_OLD, [workspace, KEPT]);
     },
   };
 }
