@@ -155,7 +155,7 @@ export async function loadRows(
   const columns = table.key.map((column) => `"${column}" ${SQL_TYPES[table.columns[column] as string]}`).join(', ');
   const names = sql.join(table.key.map((column) => sql.ref(`t.${column}`)));
   const wanted = sql.join(table.key.map((column) => sql.ref(`k.${column}`)));
-  const { rows } = await sql<AnyStoredRow>`
+  const { rows } = await sql<AnyStoredRow>`${sql.raw(PREPARED)}
     SELECT t.* FROM json_to_recordset(${JSON.stringify(keys)}::json) AS k(${sql.raw(columns)})
     CROSS JOIN LATERAL (
       SELECT * FROM ${qualified(schema, table)} t WHERE (${names}) >= (${wanted}) ORDER BY ${names} LIMIT 1

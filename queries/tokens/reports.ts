@@ -10,7 +10,7 @@ import { allInput, type ModelPrice } from '../../shared/contract/tokens/costs.ts
 import type { TokenRecord } from '../../shared/contract/tokens/reports.ts';
 import type { TokenListResponse } from '../../shared/contract/tokens/usage.ts';
 import type { TokenReport } from '../../shared/events/tokens/reports.ts';
-import { type Reads, tableOf, tables } from '../reads.ts';
+import { prepared, type Reads, tableOf, tables } from '../reads.ts';
 import { type ReportNumber, reportDerivations } from './evidence.ts';
 import { sinceOf, tokensTable, totalSince } from './usage.ts';
 
@@ -200,7 +200,7 @@ export const tokenDirectory = (reads: Reads) => ({
       agents: { prefix: string; id: number; name: string }[] | null;
       tasks: number[] | null;
       prices: ModelPrice[] | null;
-    }>`
+    }>`${prepared}
       SELECT (${own.selectFrom('ledgers').select('page').where('workspace_id', '=', workspace)}) AS page,
         (SELECT json_agg(row_to_json(known)) FROM (
           SELECT ${COLUMNS} FROM ${tokensTable(reads, 'reports')} r
