@@ -4,6 +4,7 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import { isIP } from 'node:net';
+import { join } from 'node:path';
 import { bech32 } from '@scure/base';
 import { z } from 'zod';
 import '../shared/messages.ts';
@@ -167,6 +168,9 @@ export const SETTINGS = {
   port: setting('PORT', integer(0, 65_535), 3000).doc('TCP port; 0 picks a free one'),
   host: setting('HOST', text, '127.0.0.1').doc('address to listen on'),
   dataDir: setting('DATA_DIR', text.min(1), './data').doc('directory of the embedded database'),
+  archiveDir: optional('ARCHIVE_DIR', text.min(1)).doc(
+    'directory of the bundles that signalbox archive writes; all processes read it; unset: archive in DATA_DIR',
+  ),
   databaseUrl: optional('DATABASE_URL', url(['postgres', 'postgresql'])).doc(
     'PostgreSQL 15 or newer; unset: the embedded database',
   ),
@@ -436,6 +440,10 @@ export const SETTINGS = {
 
 type ValueOf<S> = S extends Setting<infer T> ? T : never;
 export type Config = { readonly [K in keyof typeof SETTINGS]: ValueOf<(typeof SETTINGS)[K]> };
+
+/** The directory of the bundles of archived events. */
+export const archiveDirOf = ({ archiveDir, dataDir }: Pick<Config, 'archiveDir' | 'dataDir'>): string =>
+  archiveDir ?? join(dataDir, 'archive');
 
 export class ConfigError extends Error {}
 

@@ -27,7 +27,7 @@ import type { Counters } from '../shared/ports/counters.ts';
 import { BEGINNING, type EventLog, type LoggedEvent } from '../shared/ports/event-log.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
 import { askedSince } from '../shared/waiting.ts';
-import type { Config } from './config.ts';
+import { archiveDirOf, type Config } from './config.ts';
 import { createCredentials } from './credentials/credentials.ts';
 import { createPersonRecords } from './credentials/people.ts';
 import { createPersonKeys } from './credentials/person-keys.ts';
@@ -256,7 +256,8 @@ async function openLog(
   const rowsInFlight = database.kind === 'embedded' ? () => rowWrites.inFlight : undefined;
   if (!eventStoreUrl) {
     const checkWritable = isAlone(database) ? createDiskCheck(config.dataDir) : undefined;
-    return openPostgresLog({ database, log, appendTimeoutMs, rowsInFlight, checkWritable });
+    const archiveDir = archiveDirOf(config);
+    return openPostgresLog({ database, log, archiveDir, appendTimeoutMs, rowsInFlight, checkWritable });
   }
   // Loaded only when needed, because its client is large.
   const { openEventStoreLog } = await import('./eventstore/event-log.ts');

@@ -52,6 +52,9 @@ export const isRefusal = (error: unknown): boolean =>
 /** Code of a refusal because the versions of rows do not reach back as far. */
 export const HISTORY_NOT_KEPT = 'HISTORY_NOT_KEPT';
 
+/** Code of a refusal because the contents of events are in a bundle that is not there. */
+export const EVENTS_ARCHIVED = 'EVENTS_ARCHIVED';
+
 /** Code of a refusal because read models did not reach the required position in time. */
 export const READ_MODEL_BEHIND = 'READ_MODEL_BEHIND';
 
@@ -81,6 +84,41 @@ export const unavailable = (message: string, extras?: ErrorExtras) => new AppErr
 export function orNotFound<T>(record: T | undefined, what: string): T {
   if (record === undefined) throw notFound(what);
   return record;
+}
+
+/**
+ * The contents of events are in a bundle (`signalbox archive`) that is not there.
+ *
+ * @param part the name of the bundle, the position before its first event and that of its last, and a time before which
+ *   all of them were recorded, Unix ms
+ * @param failure why the bundle could not be opened
+ */
+export function archived(
+  part: { readonly name: string; readonly after: number; readonly until: number; readonly before: number },
+  failure?: string,
+): AppError {
+  const { name, after, until, before } = part;
+  const recorded = new Date(before).toISOString();
+  const why = failure === 'ENOENT' ? 'is not in ARCHIVE_DIR' : `cannot be read in ARCHIVE_DIR (${failure})`;
+  return conflict(
+    `The events from position ${after + 1} to ${until}, from before ${recorded}, are archived in the bundle ${name}, which ${why} of this process. Put the folder ${name} there.`,
+    { code: EVENTS_ARCHIVED, body: { bundle: name, from: after + 1, until, before: recorded } },
+  );
+}
+
+/** Whether archived events could not be read. */
+export const isArchived = (error: unknown): error is AppError =>
+  error instanceof AppError && (error.extras.code === EVENTS_ARCHIVED || error instanceof AlteredBundleError);
+
+/** An event in a bundle is not the one that was archived. */
+export class AlteredBundleError extends AppError {
+  constructor(bundle: string, number: number) {
+    super(409, `Event ${number} in the bundle ${bundle} is not what its leaf says: the bundle was altered.`, {
+      code: 'BUNDLE_ALTERED',
+      hint: `Put an unaltered copy of the bundle in ARCHIVE_DIR. See: signalbox verify --bundle`,
+    });
+    this.name = 'AlteredBundleError';
+  }
 }
 
 /**

@@ -12,7 +12,10 @@ export interface StreamSource extends Pick<EventStore, 'decode'>, Pick<EventLog,
   page(after: Position, maxBytes: number): Promise<readonly LoggedEvent[]>;
   /** Events of one stream from a revision on. */
   stream(name: string, from: number): AsyncIterable<readonly LoggedEvent[]>;
-  /** @throws UnknownPositionError when the log does not have this position */
+  /**
+   * @throws UnknownPositionError when the log does not have this position
+   * @throws AppError 409 when the next event is archived and its bundle is not there
+   */
   checkPosition(position: Position): Promise<void>;
   /** The position of the event before this one. */
   positionBefore(position: Position): Promise<Position>;
@@ -33,7 +36,8 @@ export function sourceOf(
     },
     stream: (name, from) => log.readStream(name, { from }),
     async checkPosition(position) {
-      for await (const _ of log.readAll({ from: position, limit: 0 })) return;
+      // Reads an event as well: it may be in a bundle that is not there.
+      for await (const _ of log.readAll({ from: position, limit: 1 })) return;
     },
     async positionBefore(position) {
       for await (const [event] of log.readAll({ direction: 'backwards', from: position, limit: 1 })) {

@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { readConfig, STREAM_PREFIX } from '../config.ts';
+import { archiveDirOf, readConfig, STREAM_PREFIX } from '../config.ts';
 import { type Database, openDatabase } from '../database/database.ts';
 import { migrate, refuseOtherFormats } from '../database/migrations.ts';
 import { holdsDatabase } from '../embedded/embedded.ts';
@@ -57,6 +57,12 @@ function placeOf(text: string, prefix = ''): Place {
   );
 }
 
+/** The bundles of archived events of a place. */
+const archiveDirAt = ({ kind, address }: Place): string => {
+  const config = readConfig(process.env);
+  return archiveDirOf(kind === 'directory' ? { ...config, dataDir: address } : config);
+};
+
 /** The database used together with a place. */
 function databaseOf(place: Place, given: string | undefined, option: string): Place | undefined {
   if (place.kind !== 'eventstore') return place;
@@ -107,7 +113,12 @@ async function openSide(
     await events.head();
     return { name: place.name, log: events, database: opened };
   }
-  const events = openPostgresLog({ database: opened as Database, log, appendTimeoutMs: APPEND_TIMEOUT_MS });
+  const events = openPostgresLog({
+    database: opened as Database,
+    log,
+    archiveDir: archiveDirAt(place),
+    appendTimeoutMs: APPEND_TIMEOUT_MS,
+  });
   undo.push(() => events.close());
   return { name: place.name, log: events, database: opened };
 }

@@ -1,5 +1,6 @@
 /** Every command except `start`. */
 import type { Command } from 'commander';
+import { addArchive } from './archive.ts';
 import { addCopyLog } from './copy-log.ts';
 import { addCreateUser } from './create-user.ts';
 import { addDiff } from './diff.ts';
@@ -22,6 +23,7 @@ export function addTools(program: Command): void {
   addCreateUser(program);
   addErasePerson(program);
   addExportEvents(program);
+  addArchive(program);
   addCopyLog(program);
   addRestore(program);
   addVerify(program);

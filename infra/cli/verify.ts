@@ -1,6 +1,7 @@
 /** `signalbox verify`: finds alterations of the log, of a signed export of it, or of a backup. */
 import { readFile, stat } from 'node:fs/promises';
 import type { Command } from 'commander';
+import { AlteredBundleError } from '../../shared/errors.ts';
 import { readConfig } from '../config.ts';
 import { identitiesIn, keyFileIn } from '../credentials/backup-key.ts';
 import { type VerifiedBundle, verifyBundle } from '../proof/bundle.ts';
@@ -42,8 +43,13 @@ async function verifyConfigured(): Promise<void> {
       verifyLog(database, eventLog, config, (events, target) =>
         onProgress({ phase: 'verifying', events, position: events, target }),
       ),
-    ),
+    ).catch((error: unknown) => {
+      if (!(error instanceof AlteredBundleError)) throw error;
+      isUnaltered({ findings: [error.message], remarks: [] });
+      return undefined;
+    }),
   );
+  if (!verified) return;
   report(verified, verified.origin);
   if (verified.checkpoints === 0 && verified.findings.length === 0)
     console.log('No checkpoint has been signed yet: the events were compared with their leaves only.');
@@ -81,7 +87,7 @@ async function verifyOutside(path: string, { key, identity }: Options): Promise<
     await container.close();
     return container.verified;
   });
-  report(verified, verified.origin);
+  report(verified, verified.origin, verified.first);
   if (verified.signed < verified.size)
     console.log(`${counted(verified.size - verified.signed, 'event')} after the last checkpoint are not signed.`);
   if (trusted === undefined) {
@@ -99,11 +105,12 @@ export function isUnaltered({ findings, remarks }: Pick<Verified, 'findings' | '
   return findings.length === 0;
 }
 
-function report(verified: Verified, origin: string | undefined): void {
+/** @param first the number of the first event */
+function report(verified: Verified, origin: string | undefined, first = 0): void {
   if (!isUnaltered(verified)) return;
   const { size, root, checkpoints } = verified;
   console.log(
-    `Unchanged: ${counted(size, 'event')}, ${counted(checkpoints, 'checkpoint')}${origin === undefined ? '' : ` of ${origin}`}`,
+    `Unchanged: ${counted(size - first, 'event')}${first > 0 ? ` from event ${first} on` : ''}, ${counted(checkpoints, 'checkpoint')}${origin === undefined ? '' : ` of ${origin}`}`,
   );
   console.log(`Root ${root.toString('base64')}`);
 }

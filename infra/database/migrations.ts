@@ -37,22 +37,44 @@ export const migrations: Migrations = {
       revision integer NOT NULL CHECK (revision >= 0),
       stream text NOT NULL,
       type text NOT NULL,
-      data json NOT NULL,
-      meta json NOT NULL,
+      -- Both null: the contents are in a bundle (infra/postgres/archived.ts).
+      data json,
+      meta json CHECK ((data IS NULL) = (meta IS NULL)),
       UNIQUE (stream, revision),
       -- The same event cannot be in two streams.
       UNIQUE (id)
     )`,
+    // Parts of the log that are in a signed bundle: the position before the first event and that of the last, a time
+    // before which all of them were recorded (Unix ms), the root of the tree up to the last event, the hash of the file of
+    // events, and the offsets of every 32nd line in it.
+    `CREATE TABLE log.archives (
+      name text PRIMARY KEY,
+      after bigint NOT NULL UNIQUE,
+      until bigint NOT NULL UNIQUE CHECK (until > after),
+      before bigint NOT NULL,
+      root bytea NOT NULL,
+      sha256 text NOT NULL,
+      offsets bigint[] NOT NULL
+    )`,
     `CREATE FUNCTION log.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN
+        IF TG_LEVEL = 'ROW' THEN
+          -- An archived event may lose its contents, and nothing else.
+          IF num_nonnulls(NEW.data, NEW.meta, NEW.number, NEW.at, NEW.cause, NEW.origin) = 0
+            AND EXISTS (SELECT FROM log.archives WHERE OLD.position > after AND OLD.position <= until)
+          THEN RETURN NEW;
+          END IF;
+        END IF;
         RAISE EXCEPTION 'the event log is append-only: % on % is refused', TG_OP, TG_TABLE_NAME;
       END $$`,
     // What the metadata of several events has in common.
     'CREATE TABLE log.origins (id uuid PRIMARY KEY, meta json NOT NULL)',
-    ...['events', 'origins'].map(
-      (table) => `CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log.${table}
+    `CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON log.origins
       FOR EACH STATEMENT EXECUTE FUNCTION log.refuse_change()`,
-    ),
+    `CREATE TRIGGER append_only BEFORE UPDATE OF position, id, stream, revision, type OR DELETE OR TRUNCATE ON log.events
+      FOR EACH STATEMENT EXECUTE FUNCTION log.refuse_change()`,
+    `CREATE TRIGGER archived_only BEFORE UPDATE OF data, meta, number, at, cause, origin ON log.events
+      FOR EACH ROW EXECUTE FUNCTION log.refuse_change()`,
     'CREATE SCHEMA service',
     'CREATE TABLE service.counters (name text PRIMARY KEY, value bigint NOT NULL CHECK (value >= 0))',
     // `changed` is the position of the last batch that changed a row: anything read since then is still current.

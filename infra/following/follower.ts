@@ -13,7 +13,7 @@
  *
  * No follower ever blocks another.
  */
-import { UnknownPositionError } from '../../shared/errors.ts';
+import { isArchived, UnknownPositionError } from '../../shared/errors.ts';
 import type { LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import { createBackOff, pause } from '../../shared/waiting.ts';
 import type { Logger } from '../logging.ts';
@@ -150,9 +150,10 @@ export class Follower implements FollowerStatus, Member, Resting {
   async #explain(error: unknown, log: Logger): Promise<void> {
     if (isFenced(error)) {
       log.info('fenced: starting again from the stored checkpoint');
-    } else if (error instanceof StuckError || error instanceof UnknownPositionError) {
-      this.stuck = { position: error.position, reason: error.message };
-      log.error({ err: error.cause ?? error, position: error.position }, `stuck: ${error.message}`);
+    } else if (error instanceof StuckError || error instanceof UnknownPositionError || isArchived(error)) {
+      const position = isArchived(error) ? this.#position : error.position;
+      this.stuck = { position, reason: error.message };
+      log.error({ err: error.cause ?? error, position }, `stuck: ${error.message}`);
       await this.#subject
         .stuck(this.stuck, this.#generation)
         .catch((failure) => log.warn({ err: failure }, 'the reason could not be stored'));

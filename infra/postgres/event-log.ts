@@ -21,8 +21,10 @@ import {
 } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
 import { isConnectionFailure } from '../database/failures.ts';
+import { sizeOf } from '../event-log/size.ts';
 import type { Logger } from '../logging.ts';
 import { Appender, type AppenderOptions, closedError } from './append.ts';
+import { ArchivedEvents } from './archived.ts';
 import { Origins, type StoredEvent } from './metadata.ts';
 import { EVENT_COLUMNS } from './statements.ts';
 import { Tail } from './tail.ts';
@@ -39,7 +41,8 @@ const boundedPage = (forwards: boolean) => {
   const next = (position: string) =>
     `SELECT ${EVENT_COLUMNS} FROM log.events WHERE position ${forwards ? '>' : '<'} ${position}
      ORDER BY position ${forwards ? 'ASC' : 'DESC'} LIMIT 1`;
-  const size = `octet_length(e.data::text) + octet_length(e.meta::text) + CASE WHEN e.origin IS NULL THEN 0 ELSE ${RESTORED_BYTES} END`;
+  // Archived events are measured when they have been read.
+  const size = `coalesce(octet_length(e.data::text) + octet_length(e.meta::text), 0) + CASE WHEN e.origin IS NULL THEN 0 ELSE ${RESTORED_BYTES} END`;
   return `
   WITH RECURSIVE page AS (
     (SELECT e.*, ${size} AS bytes, 1 AS count FROM (${next('$1::bigint')}) e WHERE $2::int > 0)
@@ -56,6 +59,8 @@ const PAGE_BACKWARDS = boundedPage(false);
 export interface PostgresLogOptions extends Pick<AppenderOptions, 'rowsInFlight' | 'rowsFirstMs' | 'checkWritable'> {
   readonly database: Database;
   readonly log: Logger;
+  /** The directory with the bundles of archived events; undefined: there is none. */
+  readonly archiveDir?: string | undefined;
   /** How long an append is retried while the database is unavailable, milliseconds. */
   readonly appendTimeoutMs?: number;
   /** How often a follower polls for events of other processes without a notification, milliseconds. */
@@ -70,6 +75,7 @@ class PostgresLog implements EventLog {
   readonly stride = 1;
   readonly checkWritable: (() => Promise<void>) | undefined;
   readonly #pool: pg.Pool;
+  readonly #archived: ArchivedEvents;
   /** See `PREPARED`: only the embedded database prepares. */
   readonly #prepares: boolean;
   readonly #origins: Origins;
@@ -77,8 +83,9 @@ class PostgresLog implements EventLog {
   readonly #appender: Appender;
   #closed = false;
 
-  constructor({ database, log, appendTimeoutMs = 10_000, pollMs = 500, ...rest }: PostgresLogOptions) {
+  constructor({ database, log, archiveDir, appendTimeoutMs = 10_000, pollMs = 500, ...rest }: PostgresLogOptions) {
     this.#pool = database.pool;
+    this.#archived = new ArchivedEvents(database.pool, archiveDir);
     this.#prepares = database.kind === 'embedded';
     this.#origins = new Origins((text, values) => database.pool.query(text, values));
     const writer = randomUUID();
@@ -135,7 +142,7 @@ class PostgresLog implements EventLog {
       const size = Math.min(left, READ_BATCH);
       const batch =
         maxBytes !== undefined
-          ? await this.#query(forwards ? PAGE_FORWARDS : PAGE_BACKWARDS, [from, size, maxBytes])
+          ? await this.#query(forwards ? PAGE_FORWARDS : PAGE_BACKWARDS, [from, size, maxBytes], undefined, maxBytes)
           : forwards
             ? await this.#readBatch(from, size)
             : await this.#query(
@@ -182,14 +189,19 @@ class PostgresLog implements EventLog {
     ]);
   }
 
-  /** @param name of a repeated statement, for connections that prepare it */
-  async #query(text: string, values: unknown[], name?: string): Promise<LoggedEvent[]> {
+  /**
+   * @param name of a repeated statement, for connections that prepare it
+   * @param maxBytes limits events that were archived, which the statement cannot measure
+   */
+  async #query(text: string, values: unknown[], name?: string, maxBytes?: number): Promise<LoggedEvent[]> {
     if (this.#closed) throw closedError();
     try {
       const { rows } = await (name !== undefined && this.#prepares
         ? this.#pool.query({ name, text, values })
         : this.#pool.query(text, values));
-      return await this.#origins.restore(rows as StoredEvent[]);
+      const restored = await this.#origins.restore(rows as StoredEvent[]);
+      const events = await this.#archived.complete(restored);
+      return maxBytes === undefined || events === restored ? events : withinBytes(events, maxBytes);
     } catch (error) {
       throw asUnavailable(error);
     }
@@ -200,4 +212,14 @@ function asUnavailable(error: unknown): unknown {
   return error instanceof Error && isConnectionFailure(error)
     ? new LogUnavailableError('the event log could not be reached', { cause: error })
     : error;
+}
+
+/** The longest beginning of a page that is within the limit; at least one event. */
+function withinBytes(events: LoggedEvent[], maxBytes: number): LoggedEvent[] {
+  let bytes = 0;
+  const end = events.findIndex((event, n) => {
+    bytes += sizeOf(event);
+    return n > 0 && bytes > maxBytes;
+  });
+  return end < 0 ? events : events.slice(0, end);
 }

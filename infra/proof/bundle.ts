@@ -1,18 +1,20 @@
 /**
  * Signed bundles: a folder with the events up to a checkpoint, the tree's leaves, the checkpoints and the key. It can be
  * verified without the service and its stores. Signed exports are such folders; backups contain one, which may also have
- * events that no checkpoint covers yet.
+ * events that no checkpoint covers yet. An archived part of a log is one that does not begin with the first event: the
+ * file `before` has the hashes of the trees over the events before it.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { EventLog, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
+import { EVENTS_FILE, leafHash, leafText } from '../event-log/leaf.ts';
 import { allNotes } from './checkpoints.ts';
-import { HASH_BYTES, hashesIn, leafHash, leafText } from './hashing.ts';
+import { type Beginning, HASH_BYTES, hashesIn, NOTHING, treesIn } from './hashing.ts';
 import { knownKeys } from './keys.ts';
 import {
   type Note,
@@ -24,16 +26,19 @@ import {
   type VerifierKey,
   verifierKeyText,
 } from './notes.ts';
-import { leavesOf } from './tree.ts';
+import { beginningOf, leavesOf } from './tree.ts';
 import { type Pair, type Verified, verifyTree } from './verification.ts';
 
 export const FILES = {
-  events: 'events.jsonl',
+  events: EVENTS_FILE,
   leaves: 'leaves',
   checkpoint: 'checkpoint',
   checkpoints: 'checkpoints',
   key: 'key.pub',
 } as const;
+
+/** Only in a bundle of a later part of a log: the number of its first event, and the hashes of the trees before it. */
+const BEFORE = 'before';
 
 /** Bytes of events per read. */
 const PAGE_BYTES = 1_000_000;
@@ -52,6 +57,8 @@ interface Written {
 }
 
 interface WriteOptions {
+  /** The number of the first event that is written; by default, 0. Later ones need a log whose positions have no gaps. */
+  readonly first?: number;
   /** Events beyond the checkpoint are written up to this position; by default, none. */
   readonly until?: Position;
   /** Called after each event. */
@@ -76,6 +83,7 @@ export async function writeBundle(
     throw error;
   });
   if (there.length > 0) throw new Error(`${folder} is not empty. Choose another folder for --output.`);
+  const { first = 0 } = options;
   const partial = `${folder.replace(/\/+$/, '')}.partial`;
   await rm(partial, { recursive: true, force: true });
   // Not a folder or a link that another user has just put there.
@@ -88,14 +96,17 @@ export async function writeBundle(
     const own = signerOf(note, keys);
     if (!own) throw new Error('the checkpoint is not signed by a known key. Run: signalbox verify');
     const others = keys.filter((key) => key !== own);
-    await writeFile(join(partial, FILES.key), [own, ...others].map(verifierKeyText).join('\n'), { mode: 0o600 });
-    await writeFile(join(partial, FILES.checkpoint), note.text, { mode: 0o600 });
-    await write(FILES.checkpoints, textsOf(allNotes(pool), note));
+    await write(FILES.key, Readable.from([[own, ...others].map(verifierKeyText).join('\n')]));
+    await write(FILES.checkpoint, Readable.from([note.text]));
+    await write(FILES.checkpoints, textsOf(allNotes(pool), note, first));
+    if (first > 0) await write(BEFORE, Readable.from([beforeText(await beginningOf(pool, first))]));
     const written = { events: 0, sha256: '', different: undefined as number | undefined };
-    await write(FILES.leaves, leavesOf(pool, note.size));
+    await write(FILES.leaves, leavesOf(pool, note.size, first));
     const stored = chunksOf(partial, FILES.leaves, HASH_BYTES * PAGE);
-    await write(FILES.events, linesOf(eventLog, note.size, hashesIn(stored), written, options));
+    await write(FILES.events, linesOf(eventLog, note.size - first, hashesIn(stored), written, options));
+    await syncFolder(partial);
     await rename(partial, folder);
+    await syncFolder(dirname(partial));
     return written;
   } catch (error) {
     await rm(partial, { recursive: true, force: true });
@@ -103,21 +114,35 @@ export async function writeBundle(
   }
 }
 
-/** Without checkpoints that were signed later. */
-async function* textsOf(notes: AsyncIterable<Note>, { origin, size }: Note): AsyncGenerator<string> {
-  for await (const note of notes) if (note.origin !== origin || note.size <= size) yield note.text;
+/** After this, a crash cannot lose the names in a folder. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path);
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
 }
+
+/** Without checkpoints that were signed later, or before the first event. */
+async function* textsOf(notes: AsyncIterable<Note>, { origin, size }: Note, first: number): AsyncGenerator<string> {
+  for await (const note of notes)
+    if (note.size >= first && (note.origin !== origin || note.size <= size)) yield note.text;
+}
+
+const beforeText = ({ size, trees }: Beginning): string =>
+  [size, ...trees.map((hash) => hash.toString('base64'))].map((line) => `${line}\n`).join('');
 
 async function* linesOf(
   eventLog: EventLog,
   size: number,
   leaves: AsyncGenerator<Buffer>,
   written: { -readonly [field in keyof Written]: Written[field] },
-  { until = 0, onEvent }: WriteOptions,
+  { first = 0, until = 0, onEvent }: WriteOptions,
 ): AsyncGenerator<string> {
   const hash = createHash('sha256');
   const isWanted = (position: Position) => written.events < size || position <= until;
-  reading: for await (const page of eventLog.readAll({ maxBytes: PAGE_BYTES })) {
+  reading: for await (const page of eventLog.readAll({ from: first, maxBytes: PAGE_BYTES })) {
     let text = '';
     for (const event of page) {
       if (!isWanted(event.position)) {
@@ -135,6 +160,7 @@ async function* linesOf(
     yield text;
   }
   if (written.events < size) written.different ??= written.events;
+  if (written.different !== undefined) written.different += first;
   written.sha256 = hash.digest('hex');
   await leaves.return(undefined);
 }
@@ -227,6 +253,8 @@ export async function* eventsOfBundle(folder: string): AsyncGenerator<readonly L
 
 export interface VerifiedBundle extends Verified {
   readonly origin: string;
+  /** The number of its first event. */
+  readonly first: number;
   /** How many events the checkpoint covers. */
   readonly signed: number;
   /** The key in the bundle. */
@@ -275,6 +303,8 @@ async function verifyFiles(
   const given = trusted === undefined ? undefined : keysIn(trusted, (why) => refuseKey(why));
   if (given?.length === 0) refuseKey('it is empty');
   const note = noteIn(noteText, broken);
+  const before = await beginningIn(folder, broken);
+  const first = before.size;
   if (!note) {
     return {
       size: 0,
@@ -283,6 +313,7 @@ async function verifyFiles(
       findings: broken,
       remarks: [],
       signed: 0,
+      first,
       origin: '',
       ownKey: keyText,
     };
@@ -294,7 +325,8 @@ async function verifyFiles(
   }
   const counted = { lines: 0, leaves: 0 };
   const verified = await verifyTree({
-    pairs: pairsIn(folder, note.size, counted),
+    before,
+    pairs: pairsIn(folder, note.size - first, counted),
     notes: notesIn(folder, note, broken),
     // Earlier checkpoints may have been signed with earlier keys. The checkpoint signed with the given key covers them.
     keys: [...(given ?? []), ...own],
@@ -302,13 +334,15 @@ async function verifyFiles(
     ...(onProgress && { onProgress }),
   });
   const { size } = note;
-  if (counted.lines > size && !mayContinue)
+  const events = size - first;
+  if (counted.lines > events && !mayContinue)
     broken.push(`Event ${size} was put in after the end: the checkpoint has ${size} events.`);
-  if (counted.leaves > size)
-    broken.push(`The file ${FILES.leaves} has more leaves than the ${size} of the checkpoint.`);
-  if (counted.leaves < size) broken.push(`The leaf of event ${counted.leaves} is missing in the file ${FILES.leaves}.`);
+  if (counted.leaves > events)
+    broken.push(`The file ${FILES.leaves} has more leaves than the ${events} of the checkpoint.`);
+  if (counted.leaves < events)
+    broken.push(`The leaf of event ${first + counted.leaves} is missing in the file ${FILES.leaves}.`);
   const findings = [...broken, ...verified.findings];
-  return { ...verified, findings, signed: size, origin: note.origin, ownKey: keyText.trim() };
+  return { ...verified, findings, signed: size, first, origin: note.origin, ownKey: keyText.trim() };
 }
 
 const refuseKey = (why: string): never => {
@@ -334,4 +368,20 @@ function noteIn(text: string, broken: string[]): Note | undefined {
     broken.push(`The file ${FILES.checkpoint} was altered: ${(error as Error).message}.`);
     return undefined;
   }
+}
+
+/** What the tree has before the first event of a bundle. */
+async function beginningIn(folder: string, broken: string[]): Promise<Beginning> {
+  const text = await readFile(join(folder, BEFORE), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  });
+  if (text === undefined) return NOTHING;
+  const [size = '', ...lines] = text.split('\n').slice(0, -1);
+  const trees = lines.map((line) => Buffer.from(line, 'base64'));
+  const before = { size: Number(size), trees };
+  if (Number.isSafeInteger(before.size) && trees.length === treesIn(before.size) && beforeText(before) === text)
+    if (trees.every(({ length }) => length === HASH_BYTES)) return before;
+  broken.push(`The file ${BEFORE} was altered: it is not a number and the hashes of the trees before that event.`);
+  return NOTHING;
 }

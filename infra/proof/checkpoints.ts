@@ -30,6 +30,21 @@ export const newestNote = (pool: Pool): Promise<Note | undefined> =>
 export const noteOfSize = (pool: Pool, size: number): Promise<Note | undefined> =>
   findNote(pool, 'WHERE size = $1 ORDER BY signed_at DESC', [size]);
 
+/** The largest note of the stored tree with at most `size` events and more than `after`. @throws AlteredLogError */
+export async function noteUpTo(pool: Pool, size: number, after: number): Promise<Note | undefined> {
+  let found: Note | undefined;
+  for (let from = size + 1; ; from = found.size) {
+    // Of an origin that was retired, the newest notes may be of events that were lost.
+    found = await findNote(pool, 'WHERE size < $1 AND size > $2 ORDER BY size DESC, signed_at DESC', [from, after]);
+    if (!found) return undefined;
+    if ((await rootAt(pool, found.size)).equals(found.root)) return found;
+    if (found.origin === (await newestNote(pool))?.origin)
+      throw new AlteredLogError(
+        `the tree over the log is not the one of the checkpoint with size ${found.size}. Run: signalbox verify`,
+      );
+  }
+}
+
 /** The nearest smaller and larger sizes of one that was not signed. */
 export async function sizesAround(pool: Pool, size: number): Promise<readonly number[]> {
   const { rows } = await pool.query(

@@ -1,22 +1,10 @@
 /** Hashes of the Merkle tree over the log (RFC 9162, section 2.1). */
 import { hash } from 'node:crypto';
-import { canonicalJson } from '../../shared/canonical-json.ts';
-import type { LoggedEvent } from '../../shared/ports/event-log.ts';
 
 /** Bytes of a hash. */
 export const HASH_BYTES = 32;
 /** The root of a tree without leaves. */
 export const EMPTY_ROOT = hash('sha256', '', 'buffer');
-
-const LEAF = Buffer.of(0);
-
-/** The hashed content of an event: canonical JSON of everything that the log stores of it, except its position. */
-export const leafText = ({ id, type, stream, revision, data, meta }: Omit<LoggedEvent, 'position'>): string =>
-  canonicalJson({ id, type, stream, revision, data, meta });
-
-/** @param text of `leafText`, or its bytes */
-export const leafHash = (text: string | Buffer): Buffer =>
-  hash('sha256', typeof text === 'string' ? `\0${text}` : Buffer.concat([LEAF, text]), 'buffer');
 
 const pair = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 
@@ -53,11 +41,34 @@ export async function* hashesIn(chunks: AsyncIterable<Buffer>): AsyncGenerator<B
   return undefined;
 }
 
+/** The first leaves of a tree. */
+export interface Beginning {
+  readonly size: number;
+  /** The hashes of the complete trees over them, the largest first: one for each bit of `size`. */
+  readonly trees: readonly Buffer[];
+}
+export const NOTHING: Beginning = { size: 0, trees: [] };
+
+/** How many complete trees the first `size` leaves have. */
+export function treesIn(size: number): number {
+  let trees = 0;
+  for (let left = size; left > 0; left = Math.floor(left / 2)) trees += left % 2;
+  return trees;
+}
+
 /** The root of a growing tree: it keeps one hash for each bit of its size. */
 export class GrowingRoot {
   /** Hashes of complete trees; the one at `n` has 2^n leaves. */
   readonly #complete: (Buffer | undefined)[] = [];
   size = 0;
+
+  /** @param before what the tree has already, if it does not begin with its first leaf */
+  constructor({ size, trees }: Beginning = NOTHING) {
+    this.size = size;
+    const hashes = [...trees];
+    for (let level = Math.floor(Math.log2(size || 1)); level >= 0; level--)
+      if (Math.floor(size / 2 ** level) % 2 === 1) this.#complete[level] = hashes.shift();
+  }
 
   add(leaf: Buffer): void {
     let carried = leaf;

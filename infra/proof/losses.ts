@@ -2,8 +2,9 @@
 import { sql } from 'kysely';
 import { BEGINNING, type EventLog } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
+import { leafHash, leafText } from '../event-log/leaf.ts';
 import { largestSize } from './checkpoints.ts';
-import { GrowingRoot, leafHash, leafText } from './hashing.ts';
+import { GrowingRoot } from './hashing.ts';
 import { type KnownKey, knownKeys, retireOrigin } from './keys.ts';
 import { type Note, signerOf } from './notes.ts';
 import { entryAt, isInLog, TREE, treeSize, WIDTH } from './tree.ts';

@@ -6,8 +6,9 @@
 import { hash } from 'node:crypto';
 import type { EventLog, LoggedEvent } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
+import { leafHash, leafText } from '../event-log/leaf.ts';
 import { FencedError, type Move } from '../following/checkpoints.ts';
-import { HASH_BYTES, leafHash, leafText, treeHash } from './hashing.ts';
+import { type Beginning, HASH_BYTES, treeHash } from './hashing.ts';
 import { completeTrees, type Span } from './paths.ts';
 
 /** Each stored tree consists of this many stored trees of the level below; a power of two. */
@@ -230,9 +231,15 @@ const ADD = `
   )
   SELECT FROM moved`;
 
-/** The first `size` leaves, concatenated, in pages. */
-export async function* leavesOf(pool: Pool, size: number, page = 2_000): AsyncGenerator<Buffer> {
-  for (let from = 0; from < size; from += page) {
+/** The trees before the leaf with this number. */
+export async function beginningOf(pool: Pool, size: number): Promise<Beginning> {
+  const spans = completeTrees({ from: 0, to: size }).map(({ first, leaves }) => ({ from: first, to: first + leaves }));
+  return { size, trees: await spanHashes(pool, spans) };
+}
+
+/** The first `size` leaves, or those from `first` on, concatenated, in pages. */
+export async function* leavesOf(pool: Pool, size: number, first = 0, page = 2_000): AsyncGenerator<Buffer> {
+  for (let from = first; from < size; from += page) {
     const { rows } = await pool.query(
       'SELECT leaf FROM log.entries WHERE number >= $1 AND number < $2 ORDER BY number',
       [from, Math.min(from + page, size)],

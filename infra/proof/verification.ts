@@ -2,7 +2,7 @@
  * Compares events with the leaves of the tree, and the tree with the signed checkpoints; findings name the numbers of
  * the events.
  */
-import { GrowingRoot } from './hashing.ts';
+import { type Beginning, GrowingRoot, NOTHING } from './hashing.ts';
 import { type Note, signerOf, type VerifierKey } from './notes.ts';
 
 /** One event, by number: the hash of the present event, and its stored leaf; undefined if missing. */
@@ -12,7 +12,9 @@ export interface Pair {
 }
 
 export interface VerificationOptions {
-  /** Pages, by number from 0. */
+  /** What the tree has before the first pair; default: nothing. */
+  readonly before?: Beginning;
+  /** Pages, by number. */
   readonly pairs: AsyncIterable<readonly Pair[]>;
   /** By size. */
   readonly notes: AsyncIterable<Note>;
@@ -42,8 +44,8 @@ const MAX_NAMED = 10;
 
 class Verification {
   readonly #options: VerificationOptions;
-  readonly #stored = new GrowingRoot();
-  readonly #actual = new GrowingRoot();
+  readonly #stored: GrowingRoot;
+  readonly #actual: GrowingRoot;
   readonly findings: string[] = [];
   readonly remarks = new Set<string>();
   checkpoints = 0;
@@ -62,6 +64,10 @@ class Verification {
 
   constructor(options: VerificationOptions) {
     this.#options = options;
+    const { before = NOTHING } = options;
+    this.#stored = new GrowingRoot(before);
+    this.#actual = new GrowingRoot(before);
+    this.#size = before.size;
   }
 
   get size(): number {
@@ -160,7 +166,7 @@ export async function verifyTree(options: VerificationOptions): Promise<Verified
         next = await notes.next();
       }
     };
-    await checkUpTo(0);
+    await checkUpTo(verification.size);
     for await (const page of options.pairs) {
       for (const pair of page) {
         verification.add(pair);

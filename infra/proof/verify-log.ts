@@ -1,8 +1,9 @@
 /** Verifies the configured log: every event against its leaf, the tree against every checkpoint. */
 import type { EventLog, LoggedEvent, Position } from '../../shared/ports/event-log.ts';
 import type { Database } from '../database/database.ts';
+import { leafHash, leafText } from '../event-log/leaf.ts';
 import { allNotes, largestSize } from './checkpoints.ts';
-import { hashesIn, leafHash, leafText } from './hashing.ts';
+import { hashesIn } from './hashing.ts';
 import { type KeySettings, knownKeys, openSigner } from './keys.ts';
 import type { Note } from './notes.ts';
 import { leavesOf, treeSize } from './tree.ts';

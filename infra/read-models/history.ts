@@ -162,6 +162,8 @@ export interface Missing {
   readonly schema: string;
   /** Where its history begins; null: it has none. */
   readonly from: Position | null;
+  /** The bundle with the archived events of the position, if they were archived. */
+  readonly bundle?: string | null;
 }
 
 /** Finds those of some read models whose history does not contain a position. */
@@ -169,7 +171,9 @@ export const findMissing = (
   position: Position,
   schemas: readonly string[],
 ): Pick<CompiledQuery, 'sql' | 'parameters'> => ({
-  sql: `SELECT schema_name AS schema, history_from AS "from" FROM service.checkpoints
+  sql: `SELECT schema_name AS schema, history_from AS "from",
+      (SELECT name FROM log.archives WHERE after < $2::bigint AND until >= $2::bigint) AS bundle
+    FROM service.checkpoints
     WHERE schema_name = ANY ($1::text[]) AND (history_from <= $2::bigint AND history_to = position) IS NOT TRUE`,
   parameters: [schemas, position],
 });

@@ -119,13 +119,14 @@ export function createReads({ database, projections, positions, changes }: Reads
 
 /** @throws AppError 409 if a read model does not have the position */
 function requireNone(missing: readonly Missing[], used: readonly Projection[], position: Position): void {
-  if (missing.length === 0) return;
+  const [first] = missing;
+  if (!first) return;
   const names = used.filter((one) => missing.some(({ schema }) => schema === schemaOf(one))).map(({ name }) => name);
   const from = Math.max(...missing.map(({ from }) => from ?? Number.POSITIVE_INFINITY));
   const since = Number.isFinite(from) ? `goes back to position ${from} only` : 'has not been written yet';
   throw conflict(
-    `as_of: the past of ${names.join(', ')} ${since}, and position ${position} is before that. To fill it from the log, run: signalbox rebuild --history ${names.join(' ')}`,
-    { code: HISTORY_NOT_KEPT },
+    `as_of: the past of ${names.join(', ')} ${since}, and position ${position} is before that. To fill it from the log, run: signalbox rebuild --history ${names.join(' ')}${first.bundle ? `, with the bundle ${first.bundle} in ARCHIVE_DIR, which has the events of that time` : ''}`,
+    { code: HISTORY_NOT_KEPT, ...(first.bundle && { body: { bundle: first.bundle } }) },
   );
 }
 

@@ -1,4 +1,5 @@
 /** The files of events, listed. Every event that one of them exports is in the catalogue. */
+export * as adminArchive from './admin/archive.ts';
 export * as adminBackup from './admin/backup.ts';
 export * as adminCleanup from './admin/cleanup.ts';
 export * as adminCron from './admin/cron.ts';

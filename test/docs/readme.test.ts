@@ -213,6 +213,19 @@ describe('documentation pages', () => {
     }
   });
 
+  it('operations.md: its session about archives works as printed, on a fresh service', async function () {
+    this.timeout(180_000);
+    const fresh = await startTestService({ API_KEY: '', AUTH_PASS: '' });
+    try {
+      // EventStoreDB archives by itself.
+      if (fresh.config.eventStoreUrl !== undefined) this.skip();
+      const given = { SIGNALBOX: fresh.url, KEY: shownBy(fresh, 'API key'), DATA_DIR: fresh.config.dataDir };
+      await play([...storesOf(fresh), ...sessionOf('docs/operations.md')], given);
+    } finally {
+      await fresh.close();
+    }
+  });
+
   it('openid-connect.md: a program with an access token works as printed', async function () {
     this.timeout(60_000);
     const provider = await startOidcProvider(() => ['http://signalbox.example/']);

@@ -195,6 +195,7 @@ const REFUSED: Readonly<Record<string, { readonly values: readonly string[]; rea
 const ANYTHING = [
   'HOST',
   'DATA_DIR',
+  'ARCHIVE_DIR',
   'AUTH_USER',
   'AUTH_PASS',
   'AUTH_PASS_B64',

@@ -163,6 +163,7 @@ export const GROUPS: Readonly<Record<string, Readonly<Record<string, string>>>> 
     export: 'export as JSON or CSV',
     cron: 'cron jobs of admins',
     backup: 'the whole log in a file',
+    archive: 'old parts of the log, in signed bundles',
     pause: 'no calls out and no schedules after a restore',
   },
   workspaces: {

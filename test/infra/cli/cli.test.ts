@@ -46,6 +46,7 @@ describe('command line', function () {
       'replay',
       'create-user',
       'export-events',
+      'archive',
       'copy-log',
       'jobs',
     ])

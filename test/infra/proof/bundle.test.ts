@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { readConfig } from '../../../infra/config.ts';
 import { type Core, openCore } from '../../../infra/core.ts';
+import { leafHash, leafText } from '../../../infra/event-log/leaf.ts';
 import { currentNote } from '../../../infra/log-index/current.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { verifyBundle } from '../../../infra/proof/bundle.ts';
-import { leafHash, leafText } from '../../../infra/proof/hashing.ts';
 import { publicKeyOf, signNote, verifierKeyText } from '../../../infra/proof/notes.ts';
 import { verifyLog } from '../../../infra/proof/verify-log.ts';
 import { dataExported } from '../../../shared/events/admin/export.ts';
@@ -304,7 +304,7 @@ describe('signalbox verify', function () {
   const verify = () => verifyLog(core.database, core.eventLog, core.config);
   /** A change of the table behind the back of the service. */
   const alter = async (...statements: string[]) => {
-    const disabled = ['events', 'origins'].map((table) => `ALTER TABLE log.${table} DISABLE TRIGGER append_only`);
+    const disabled = ['events', 'origins'].map((table) => `ALTER TABLE log.${table} DISABLE TRIGGER USER`);
     for (const statement of [...disabled, ...statements]) await core.database.pool.query(statement);
   };
 

@@ -490,7 +490,7 @@ describe('moved and restored logs', function () {
   it('have a stuck tree if restored in place, until it is repaired under another name', async () => {
     const { pool } = source.database;
     for (const statement of [
-      'ALTER TABLE log.events DISABLE TRIGGER append_only',
+      'ALTER TABLE log.events DISABLE TRIGGER USER',
       'DELETE FROM log.events WHERE position > 15',
       'UPDATE log.head SET position = 15',
     ])

@@ -3,7 +3,8 @@ import { createPublicKey, generateKeyPairSync, randomUUID, verify } from 'node:c
 import { expect } from 'chai';
 import fc from 'fast-check';
 import type { Pool } from 'pg';
-import { EMPTY_ROOT, GrowingRoot, leafHash, leafText, nodeHash, treeHash } from '../../../infra/proof/hashing.ts';
+import { leafHash, leafText } from '../../../infra/event-log/leaf.ts';
+import { EMPTY_ROOT, GrowingRoot, nodeHash, treeHash } from '../../../infra/proof/hashing.ts';
 import {
   keyHashOf,
   parseNote,
