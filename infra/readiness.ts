@@ -18,8 +18,8 @@ function reasonOf(error: unknown): string {
   return fault ? `${reason}. ${fault.message}` : reason;
 }
 
-/** Time limit for reading the head of the log, milliseconds. */
-const HEAD_TIMEOUT_MS = 3_000;
+/** Time limit for reading the head of the log, and for a write at the same time, milliseconds. */
+const STORE_TIMEOUT_MS = 3_000;
 
 /**
  * Measures how long a read model has been behind the log. A distance would not do, because a position is a count in one
@@ -77,8 +77,13 @@ export function createReadiness(
       details[name] = detail;
       ok = false;
     };
+    // At the same time, because orchestrators give a probe a few seconds.
+    const writing = within(STORE_TIMEOUT_MS, registered.checkWritable(), 'a write').then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    );
     try {
-      const head = await within(HEAD_TIMEOUT_MS, core.eventLog.head(), 'the event log');
+      const head = await within(STORE_TIMEOUT_MS, core.eventLog.head(), 'the event log');
       checks.event_log = 'ok';
       details.event_log = `position ${head}`;
       const { rows } = await core.database.pool.query(
@@ -104,12 +109,9 @@ export function createReadiness(
     } catch (error) {
       fail('stores', 'failing', reasonOf(error));
     }
-    try {
-      await registered.checkWritable();
-      checks.writes = 'ok';
-    } catch (error) {
-      fail('writes', 'failing', reasonOf(error));
-    }
+    const failed = await writing;
+    if (failed) fail('writes', 'failing', reasonOf(failed.error));
+    else checks.writes = 'ok';
     return { ok, checks, details };
   };
 }

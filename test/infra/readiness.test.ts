@@ -1,6 +1,7 @@
 /** How far read models may be behind while the service reports that it is ready. */
 import { expect } from 'chai';
-import { Lag } from '../../infra/readiness.ts';
+import type { Core } from '../../infra/core.ts';
+import { createReadiness, Lag } from '../../infra/readiness.ts';
 
 describe('read model lag', () => {
   it('is zero at the end of the log', () => {
@@ -30,5 +31,21 @@ describe('read model lag', () => {
     lag.behindMs('agents', 40, 50, 1_000);
     expect(lag.behindMs('audit', 50, 50, 9_000)).to.equal(0);
     expect(lag.behindMs('agents', 41, 50, 9_000)).to.equal(8_000);
+  });
+});
+
+describe('readiness', () => {
+  it('looks at the log and at writes at the same time, for three seconds, while neither responds', async () => {
+    const silent = () => new Promise<never>(() => undefined);
+    const core = { eventLog: { head: silent }, positions: { shown: () => 0 } } as unknown as Core;
+    const ready = createReadiness(core, { projector: undefined, registered: { checkWritable: silent }, start: 0 });
+    const begun = performance.now();
+    const { ok, checks, details } = await ready();
+    expect(performance.now() - begun).to.be.below(5_000);
+    expect({ ok, checks }).to.deep.equal({ ok: false, checks: { stores: 'failing', writes: 'failing' } });
+    expect(details).to.deep.equal({
+      stores: 'the event log did not respond within 3000 ms',
+      writes: 'a write did not respond within 3000 ms',
+    });
   });
 });
