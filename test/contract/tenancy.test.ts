@@ -530,18 +530,19 @@ describe('contract: tenancy', function () {
   });
 
   it('nothing that one workspace reads, by session or key, contains data of the others', async () => {
-    // The other tenant is of the same kind as the second.
-    for (const party of PARTIES.slice(0, runs(2, 3))) {
-      const theirs = await valuesOf(othersThan(party));
+    // The last tenant is of the same kind as the second.
+    const some = PARTIES.slice(0, runs(2, 3));
+    for (const party of some) {
+      const theirs = await valuesOf(some.filter((one) => one !== party));
       const { agent } = (await ask(party, { method: 'GET', path: `/api/agents/${TWIN}` })).body;
       const path = `/api/agents/${agent.id}/keys`;
       const key = (await ask(party, { method: 'POST', path, body: { scopes: ['admin'] } })).body.api_key;
       for (const operation of reads()) {
         const own = await ownPathOf(operation, party);
-        const some = [...readsOf(operation, { ...theirs, names: [TWIN, ...theirs.names] }, { own })];
+        const requests = [...readsOf(operation, { ...theirs, names: [TWIN, ...theirs.names] }, { own })];
         // Of a key it is enough to see that it stands for the same workspace.
-        for (const sent of some.slice(0, 2)) check(party, sent, await world.ask('GET', sent.path, { as: key }));
-        const [bare, ...others] = some as [Sent, ...Sent[]];
+        for (const sent of requests.slice(0, 2)) check(party, sent, await world.ask('GET', sent.path, { as: key }));
+        const [bare, ...others] = requests as [Sent, ...Sent[]];
         const reply = await ask(party, bare);
         check(party, bare, reply);
         if (isClosed(reply)) continue;
@@ -582,31 +583,39 @@ describe('contract: tenancy', function () {
         const path = `${sent.path}${sent.path.includes('?') ? '&' : '?'}pass=${passes}`;
         const { as } = sent;
         const { status, body } = await (as ? world.ask('GET', path, { as }) : ask(BIRCH, { ...sent, path }));
-        if (status === 200 && typeof body === 'object') answers.set(named(sent), leaves(body));
+        const isRecord = status === 200 && typeof body === 'object';
+        answers.set(named(sent), leaves(isRecord ? { status, body } : { status }));
       });
       return answers;
     };
     const called = gatewayServer.seen.length;
     const before = await readAll(requests);
-    const read = seconds(Date.now());
-    // Otherwise a moment in an answer could look as if it stood still.
-    await until('the clock shows another second', () => seconds(Date.now()) > read);
-    const again = await readAll(requests.filter((sent) => before.has(named(sent))));
     expect(gatewayServer.seen.length, 'calls of the gateway of the deployment').to.equal(called);
     await fill(AMBER, 2);
     await fill(HOUSE, 2);
     await makeTenant(MIRROR);
     await fill(MIRROR, 1);
-    expect(again.size, 'answers to compare').to.be.above(100);
+    const after = await readAll(requests);
+    expect(after.size, 'answers to compare').to.be.above(100);
+    const read = seconds(Date.now());
+    const different = requests.filter((sent) => {
+      const [one, two] = [before.get(named(sent)), after.get(named(sent))];
+      return [...new Set([...(one?.keys() ?? []), ...(two?.keys() ?? [])])].some(
+        (leaf) => one?.get(leaf) !== two?.get(leaf) || one?.has(leaf) !== two?.has(leaf),
+      );
+    });
+    // Otherwise a moment in an answer could look as if it stood still.
+    await until('the clock shows another second', () => seconds(Date.now()) > read);
+    const again = await readAll(different);
     const moved: string[] = [];
-    for (const [path, after] of await readAll(requests)) {
-      const [one, two] = [before.get(path), again.get(path)];
+    for (const [path, three] of again) {
+      const [one, two] = [before.get(path), after.get(path)];
       // What moves by itself, such as the time, is no sign.
       const stands = (leaf: string) =>
-        one?.get(leaf) === two?.get(leaf) && one?.has(leaf) === two?.has(leaf) && !leaf.endsWith('/last_used_at');
-      for (const leaf of new Set([...after.keys(), ...(two?.keys() ?? [])])) {
-        if (stands(leaf) && (after.get(leaf) !== two?.get(leaf) || after.has(leaf) !== two?.has(leaf))) {
-          moved.push(`GET ${path}: ${leaf} from ${String(two?.get(leaf))} to ${String(after.get(leaf))}`);
+        two?.get(leaf) === three.get(leaf) && two?.has(leaf) === three.has(leaf) && !leaf.endsWith('/last_used_at');
+      for (const leaf of new Set([...(one?.keys() ?? []), ...(two?.keys() ?? [])])) {
+        if (stands(leaf) && (one?.get(leaf) !== two?.get(leaf) || one?.has(leaf) !== two?.has(leaf))) {
+          moved.push(`GET ${path}: ${leaf} from ${String(one?.get(leaf))} to ${String(two?.get(leaf))}`);
         }
       }
     }
@@ -714,6 +723,12 @@ describe('contract: tenancy', function () {
     const before = await hashes();
     const marks = await marksOf([HOUSE, AMBER]);
     const called = gatewayServer.seen.length;
+    // Marks of all tables take longer than the requests of an operation, so several operations share a look at them.
+    let unseen: string[] = [];
+    const look = async () => {
+      expect(await marksOf([HOUSE, AMBER]), `after ${unseen.join(', ')} by another workspace`).to.deep.equal(marks);
+      unseen = [];
+    };
     let fresh = 0;
     for (const operation of writes()) {
       // Who is not asked for a credential acts in the default workspace.
@@ -725,9 +740,11 @@ describe('contract: tenancy', function () {
         check(BIRCH, sent, reply, stored);
         if (isClosed(reply)) break;
       }
-      expect(await marksOf([HOUSE, AMBER]), `after ${operation.name} by another workspace`).to.deep.equal(marks);
       expect(gatewayServer.seen.length, `calls of the gateway by ${operation.name}`).to.equal(called);
+      unseen.push(operation.name);
+      if (unseen.length === 10) await look();
     }
+    await look();
     // Without regard to the position of a row.
     expect(await hashes(), 'after all of them').to.deep.equal(before);
   });
