@@ -3,13 +3,14 @@ import { rm } from 'node:fs/promises';
 import { expect } from 'chai';
 import { closing } from '../support/fixture.ts';
 import { needsServer } from '../support/needs.ts';
+import { runs } from '../support/runs.ts';
 import { freshDatabase } from '../support/service.ts';
 import { KEY, startProcess } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
 import { until } from '../support/until.ts';
 
 const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
-const ROUNDS = 3;
+const ROUNDS = runs(2, 3);
 
 async function json(url: string): Promise<Record<string, never>> {
   const response = await fetch(url, { headers });

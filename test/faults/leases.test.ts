@@ -8,6 +8,7 @@ import { missingStores, type Node, runCli, startNode, startStores } from '../sup
 import { closing } from '../support/fixture.ts';
 import { needs, needsServer } from '../support/needs.ts';
 import { ownPostgres } from '../support/own-servers.ts';
+import { runs } from '../support/runs.ts';
 import { freshDatabase } from '../support/service.ts';
 import { KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
@@ -15,7 +16,7 @@ import { until } from '../support/until.ts';
 
 const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
 const AGENTS = 6;
-const ROUNDS = 3;
+const ROUNDS = runs(2, 3);
 
 interface Event {
   readonly position: number;

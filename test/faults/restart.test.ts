@@ -32,7 +32,7 @@ const headers = { 'x-api-key': KEY };
 const JSON_BODY = { 'content-type': 'application/json' };
 const ROUNDS = Number(process.env.FAULT_ROUNDS ?? 1);
 const RESTARTS = runs(2, 6);
-const CUTS = 4;
+const CUTS = runs(2, 4);
 
 /** Reads the same few addresses over and over, so that most are answered from memory. */
 function startReaders(urls: readonly string[], count: number) {
