@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import fc from 'fast-check';
 import { ERASED, erasedIn, erasing } from '../../shared/erased-texts.ts';
+import { runs } from '../support/runs.ts';
 
 const NAME = 'Zoë O\'Hara "Z"';
 const MAIL = 'zoe.ohara@example.org';
@@ -75,7 +76,7 @@ describe('erased texts', () => {
           expect(left, form).to.be.oneOf([`<${ERASED}>`, ERASED]);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(100, 300) },
     );
   });
 });
