@@ -6,7 +6,7 @@ import type { Commands } from '../commands/handler.ts';
 import type { LimitParts, RecentCounts } from '../commands/limits.ts';
 import type { TaskQueue } from '../commands/tasks/queue.ts';
 import type { Inboxes } from '../queries/agents/heartbeat.ts';
-import type { EachIsEvent } from '../queries/agents/leases.ts';
+import type { EachIsEvent, LastBeatOf } from '../queries/agents/leases.ts';
 import type { Backtests } from '../queries/alerts/backtests.ts';
 import type { PeopleDirectory } from '../queries/auth/people.ts';
 import type { createChatDirectory } from '../queries/chat.ts';
@@ -65,6 +65,7 @@ export interface SharedQueries {
   readonly taskProjects: TaskProjects;
   readonly notifications: NotificationDirectory;
   readonly taskStats: ReturnType<typeof createTaskStats>;
+  readonly lastBeatOf: LastBeatOf;
   readonly tokens: TokenDirectory;
 }
 

@@ -139,7 +139,7 @@ export async function openCore(
     const beforeAcknowledged = ({ events, position }: Executed) =>
       database.kind === 'server' && events.some(changesCredentials) ? credentials.changedAt(position) : undefined;
     const reads = createReads({ database, projections, positions, changes: own && changes });
-    const displayed = displayedUsers(reads.at({}));
+    const displayed = displayedUsers(reads, positions);
     const commands = createCommands({ store, counters, snapshots, displayed, beforeAcknowledged });
     following.reader.watch((position, events) => {
       for (const event of events) {

@@ -8,8 +8,18 @@ import type { Freshness, ReadAt } from '../shared/ports/read-models.ts';
 import { createKept, createLookUps } from './kept.ts';
 import { inWorkspace, type Reads, tableOf } from './reads.ts';
 
-/** Ids of the users of a workspace whose display names have a key (`displayKeys`). */
-export function displayedUsers(reads: Reads): (workspace: number, key: string) => Promise<readonly number[]> {
+/** Ids of the users of a workspace whose display names have a key (`displayKeys`). Reads without waiting. */
+export function displayedUsers(
+  reads: Reads,
+  freshness: Pick<Freshness, 'stamp'>,
+): (workspace: number, key: string) => Promise<readonly number[]> {
+  const lookUps = createLookUps<ReadonlyMap<string, readonly number[]>>({
+    reads,
+    freshness,
+    models: PEOPLE_MODELS,
+    scope: 'workspace',
+    values: KEPT_WORKSPACES,
+  });
   // Computing keys takes longer than looking them up.
   const kept = createKept<readonly string[]>({ values: KEPT });
   return async (workspace, key) => {
@@ -19,11 +29,18 @@ export function displayedUsers(reads: Reads): (workspace: number, key: string) =
       own.set(name, keys);
       return keys;
     };
-    const rows = await inWorkspace(reads, usersProjection, 'users', workspace)
-      .where(sql<boolean>`display_name <> username`)
-      .select(['id', 'display_name'])
-      .execute();
-    return rows.filter(({ display_name }) => keysOf(display_name ?? '').includes(key)).map(({ id }) => id);
+    const lookUp = await lookUps(workspace, {});
+    const byKey = await lookUp('', async (there) => {
+      const users = await inWorkspace(there, usersProjection, 'users', workspace)
+        .where(sql<boolean>`display_name <> username`)
+        .select(['id', 'display_name'])
+        .execute();
+      const found = new Map<string, number[]>();
+      for (const { id, display_name } of users)
+        for (const one of keysOf(display_name ?? '')) found.set(one, [...(found.get(one) ?? []), id]);
+      return found;
+    });
+    return byKey.get(key) ?? [];
   };
 }
 
@@ -56,6 +73,8 @@ interface Shown {
 
 /** Maximum number of cached names per process. */
 const KEPT = 20_000;
+/** Maximum number of workspaces whose display names are cached per process. */
+const KEPT_WORKSPACES = 1_000;
 /** A response of the store is reused for this long, milliseconds. */
 const RECENT_MS = 1_000;
 

@@ -1,6 +1,7 @@
 /** The queries that the API shares between requests, now and at any moment of the past. */
 import type { Services, SharedQueries } from '../../api/services.ts';
 import { createInboxes } from '../../queries/agents/heartbeat.ts';
+import { createLastBeats } from '../../queries/agents/leases.ts';
 import { createChatDirectory } from '../../queries/chat.ts';
 import { notificationDirectory } from '../../queries/monitoring/notifications.ts';
 import { createDisplayNames } from '../../queries/names.ts';
@@ -40,6 +41,7 @@ function queriesOn(reads: Reads, freshness: Stamps, now: () => number): SharedQu
     chat: createChatDirectory({ reads, freshness }),
     notifications: notificationDirectory(reads),
     taskStats: createTaskStats(reads),
+    lastBeatOf: createLastBeats(reads),
     tokens: tokenDirectory(reads),
   };
 }

@@ -23,7 +23,7 @@ import {
 } from '../reads.ts';
 import { columnsOf, type Records } from '../records.ts';
 import { taskStatsOf } from '../tasks/assignments.ts';
-import { lastBeatOf, lastSeen } from './leases.ts';
+import { type LastBeatOf, lastSeen } from './leases.ts';
 
 export const agentTables = (reads: Reads) => tables(reads, agentsProjection);
 
@@ -124,18 +124,23 @@ export async function rowsAfter(
   return [agent, texts];
 }
 
-/** The record of an agent after a command. @throws AppError 404 when it has been deleted */
+/**
+ * The record of an agent after a command.
+ *
+ * @param lastBeatOf undefined: the agent is new, and has sent no heartbeat
+ * @throws AppError 404 when it has been deleted
+ */
 export async function recordAfter(
-  reads: Reads,
   records: Records,
+  lastBeatOf: LastBeatOf | undefined,
   workspace: number,
   id: number,
   executed: Parameters<Records['after']>[3],
 ): Promise<AgentRecord> {
-  const [[agent, texts], beat] = await Promise.all([
+  const [[agent, texts], beat = null] = await Promise.all([
     rowsAfter(records, workspace, id, executed),
     // If it cannot be read, the record is still returned.
-    lastBeatOf(reads, workspace, id).catch(() => null),
+    lastBeatOf?.(workspace, id).catch(() => null),
   ]);
   return recordOf(agent, texts, beat === null ? agent.last_seen : Math.max(agent.last_seen ?? 0, beat));
 }

@@ -7,9 +7,10 @@ import { settingsProjection } from '../../projections/admin/settings.ts';
 import { leasesProjection } from '../../projections/agents/leases.ts';
 import type { SettingDefaults } from '../../shared/contract/admin/settings.ts';
 import type { Freshness } from '../../shared/ports/read-models.ts';
+import { askingTogether } from '../../shared/waiting.ts';
 import { settingValues } from '../admin/settings.ts';
 import { createLookUps } from '../kept.ts';
-import { type Reads, tableOf } from '../reads.ts';
+import { prepared, type Reads, tableOf } from '../reads.ts';
 
 type Sql<T = unknown> = RawBuilder<T>;
 
@@ -102,14 +103,21 @@ export function beatsSince(
 export const beatCount = (reads: Reads, workspace: number, agent: number, since: number): Sql<number> =>
   sql`(SELECT coalesce(sum(beats), 0)::bigint FROM (${beatsSince(reads, workspace, since, { agent })}) b)`;
 
-/** When an agent sent its last heartbeat that changed nothing, Unix seconds; null: never. Reads without waiting. */
-export async function lastBeatOf(reads: Reads, workspace: number, agent: number): Promise<number | null> {
+/** When an agent sent its last heartbeat that changed nothing, Unix seconds; null: never. */
+export type LastBeatOf = (workspace: number, agent: number) => Promise<number | null>;
+
+/** Last heartbeats for the responses of writes, which do not wait for them. Concurrent callers share one query. */
+export function createLastBeats(reads: Reads): LastBeatOf {
   const there = reads.at({});
-  const { rows } = await sql<{ at: number | null }>`
-    SELECT ${lastBeat(there, 'a')} AS at FROM (SELECT ${workspace}::int AS workspace_id, ${agent}::bigint AS id) a`.execute(
-    there.db,
-  );
-  return rows[0]?.at ?? null;
+  const ask = askingTogether(async (agents: readonly (readonly [workspace: number, agent: number])[]) => {
+    const workspaces = agents.map(([workspace]) => workspace);
+    const ids = agents.map(([, agent]) => agent);
+    const { rows } = await sql<{ agent: string; at: number }>`${prepared}
+      SELECT a.workspace_id || ' ' || a.id AS agent, ${lastBeat(there, 'a')} AS at
+      FROM unnest(${workspaces}::int[], ${ids}::bigint[]) a (workspace_id, id)`.execute(there.db);
+    return new Map(rows.map(({ agent, at }) => [agent, at]));
+  });
+  return async (workspace, agent) => (await ask([[workspace, agent]])).get(`${workspace} ${agent}`) ?? null;
 }
 
 /**

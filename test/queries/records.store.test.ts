@@ -4,7 +4,6 @@ import { agentDecider, agentStream, decideDelete, decideVisibility } from '../..
 import { type Registration, registerAgent, selfRegistration } from '../../commands/agents/registration.ts';
 import type { Executed } from '../../commands/handler.ts';
 import { agentsProjection } from '../../projections/agents/agents.ts';
-import { leasesProjection } from '../../projections/agents/leases.ts';
 import { recordAfter } from '../../queries/agents/agents.ts';
 import { createRecords } from '../../queries/records.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
@@ -13,7 +12,7 @@ import { testDatabase, testOrigin, viewOn } from '../support/world.ts';
 
 describe('records after a write', function () {
   this.timeout(30_000);
-  const { view } = viewOn(testDatabase, [...catalogue.values()], [leasesProjection, agentsProjection]);
+  const { view } = viewOn(testDatabase, [...catalogue.values()], [agentsProjection]);
 
   const context = () => ({ origin: testOrigin });
   const records = () => createRecords({ reads: view.reads, store: view.store });
@@ -27,7 +26,7 @@ describe('records after a write', function () {
   const hide = (id: number, hidden: boolean) =>
     view.commands.execute(agentDecider, agentStream(1, id), context(), (state) => decideVisibility(state, hidden));
   const shown = async (from: ReturnType<typeof records>, id: number, executed: Executed) => {
-    const { name, hidden } = await recordAfter(view.reads, from, 1, id, executed);
+    const { name, hidden } = await recordAfter(from, undefined, 1, id, executed);
     return [name, hidden];
   };
 

@@ -116,10 +116,7 @@ const create = defineRoute({
       services.taskStats(identity.workspace, body.name),
       createAgent(services.commands, command, agentRoom(services), body, options),
     ]);
-    const agent = shownTo(
-      identity,
-      await recordAfter(services.reads, services.records, identity.workspace, id, executed),
-    );
+    const agent = shownTo(identity, await recordAfter(services.records, undefined, identity.workspace, id, executed));
     return { agent: { ...agent, taskStats }, ...(warning !== undefined && { warning }) };
   },
 });
@@ -217,7 +214,7 @@ const putById = defineRoute({
       await follow(services, command, context, id);
     const agent = shownTo(
       identity,
-      await recordAfter(services.reads, services.records, identity.workspace, id, executed),
+      await recordAfter(services.records, services.lastBeatOf, identity.workspace, id, executed),
     );
     return { success: true, agent };
   },
