@@ -179,12 +179,14 @@ function processorTime(run: () => unknown): number {
   return user + system;
 }
 
+/** The fastest of some runs: other work on the machine and garbage collection make single ones slower. */
+const fastest = (runs: number, run: () => unknown): number =>
+  Math.min(...Array.from({ length: runs }, () => processorTime(run)));
+
 /** Whether all of the text takes less than 30 times as long as an eighth of it: 8 times is linear, 64 times its square. */
 function isLinear(scan: (text: string) => unknown, text: string): boolean {
   const eighth = text.slice(0, text.length / 8);
-  // The fastest of some short runs: one slow one must not hide that the long run is slower still.
-  const short = () => Math.min(...Array.from({ length: 4 }, () => processorTime(() => scan(eighth))));
-  const ratio = () => processorTime(() => scan(text)) / short();
+  const ratio = () => fastest(3, () => scan(text)) / fastest(4, () => scan(eighth));
   // A second look at a bad ratio: collected garbage and compiled code pass, a quadratic pattern stays.
   return [ratio, ratio, ratio].some((measure) => measure() < 30);
 }
