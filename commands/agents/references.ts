@@ -2,17 +2,22 @@
  * What refers to an agent follows it. Tasks and scheduled jobs hold its id, so neither a later agent of the name nor a
  * rename changes whose they are, nor which agent an alert rule notifies; this brings the rest up to date. After a rename
  * they show the new name. After a deletion, tasks that wait or are in progress return to the shared queue, recurring
- * tasks and scheduled jobs are paused, and alert rules notify the default recipient; the admins of the workspace are
- * notified.
+ * tasks and scheduled jobs are paused, alert rules notify the default recipient, and it leaves its projects; the admins
+ * of the workspace are notified.
  *
  * The request that renames or deletes an agent does it at once; `commands/schedules/agents/references.ts` does what is
  * left: after a failure, or for a task that was assigned at that very moment.
  */
 
-import { type AssignedTask, assignedTasks, notifiedBy } from '../../queries/agents/references.ts';
+import {
+  type AssignedTask,
+  assignedTasks,
+  type Membership,
+  memberships,
+  notifiedBy,
+} from '../../queries/agents/references.ts';
 import { adminNames } from '../../queries/auth/users.ts';
 import type { Reads } from '../../queries/reads.ts';
-import { MAX_RULES } from '../../shared/contract/alerts/rules.ts';
 import { recurrenceOf } from '../../shared/contract/tasks/recurrence.ts';
 import { cronJobAssigned, cronJobToggled } from '../../shared/events/admin/cron.ts';
 import type { EventDraft } from '../../shared/events/define.ts';
@@ -21,6 +26,8 @@ import { CRON_STREAM, type CronState, cronDecider } from '../admin/cron.ts';
 import { decideRecipient, ruleDecider, ruleStream } from '../alerts/rules.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { unlessBusy } from '../policies/policy.ts';
+import { decideLeave, projectDecider, projectStream } from '../projects/projects.ts';
+import { paged } from '../schedules/schedule.ts';
 import { decideStopRecurring } from '../tasks/changes.ts';
 import { decideRelease, decideRename } from '../tasks/queue.ts';
 import { type TaskState, taskDecider, taskStream } from '../tasks/tasks.ts';
@@ -38,13 +45,13 @@ interface Present {
   readonly known: string;
 }
 
-/** Tasks per page. */
+/** Records per page. */
 const PAGE = 200;
 
 /**
- * Brings the tasks and scheduled jobs of one agent up to date.
+ * Brings what refers to one agent up to date.
  *
- * @param reads must show the tasks that were assigned to it before
+ * @param reads must show the tasks and projects to which it was assigned before
  */
 export async function followAgent(
   { commands, reads }: FollowParts,
@@ -54,16 +61,13 @@ export async function followAgent(
   const { workspace } = context.origin;
   const origin = { origin: context.origin };
   await followJobs({ commands, reads }, () => origin, { workspace, id });
-  const rules = await notifiedBy(reads, { workspace, id: 0 }, MAX_RULES, { workspace, agent: id });
-  for (const rule of rules) await followRule({ commands, reads }, origin, rule);
-  let after = 0;
-  for (;;) {
-    const page = await assignedTasks(reads, { workspace, id: after }, PAGE, { workspace, agent: id });
-    for (const task of page) await followTask({ commands, reads }, origin, task);
-    const last = page.at(-1);
-    if (!last || page.length < PAGE) return;
-    after = last.id;
-  }
+  const all = <T extends AssignedTask>(
+    read: (...args: Parameters<typeof assignedTasks>) => Promise<readonly T[]>,
+  ): AsyncGenerator<T, void, void> =>
+    paged((after, limit) => read(reads, after, limit, { workspace, agent: id }), PAGE, { workspace, id: 0 });
+  for await (const rule of all(notifiedBy)) await followRule({ commands, reads }, origin, rule);
+  for await (const one of all(memberships)) await followMembership({ commands }, origin, one);
+  for await (const task of all(assignedTasks)) await followTask({ commands, reads }, origin, task);
 }
 
 /** The agent according to the log. */
@@ -117,6 +121,22 @@ export async function followRule(
           }),
         ),
       ),
+    ),
+  );
+  return events.length > 0;
+}
+
+/** @returns whether the agent left the project. Projects show its present name without an event. */
+export async function followMembership(
+  { commands }: Pick<FollowParts, 'commands'>,
+  context: CommandContext,
+  { workspace, project, agent }: Pick<Membership, 'workspace' | 'project' | 'agent'>,
+): Promise<boolean> {
+  const present = await presentOf(commands, workspace, agent);
+  if (present.name !== null) return false;
+  const events = await unlessBusy(
+    commands.execute(projectDecider, projectStream(workspace, project), context, (state) =>
+      decideLeave(state, (one) => one.agent_id === agent),
     ),
   );
   return events.length > 0;

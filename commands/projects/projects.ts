@@ -20,9 +20,19 @@ export interface ProjectState extends NameOwnerState {
   readonly name: string;
   readonly slug: string;
   readonly prefix: string;
-  /** Roles by agent name. */
-  readonly agents: ReadonlyMap<string, string>;
+  /** By id of the assignment. */
+  readonly agents: ReadonlyMap<number, Member>;
 }
+
+/** An agent of a project. The id is the reference; without one, the name is: no agent had it when it was assigned. */
+export interface Member {
+  readonly agent_name: string;
+  readonly agent_id?: number | undefined;
+}
+
+/** Whether a member of a project is this agent. */
+export const isMember = (one: Member, agent: Member): boolean =>
+  one.agent_id === undefined ? one.agent_name === agent.agent_name : one.agent_id === agent.agent_id;
 
 const initial: ProjectState = {
   life: 'none',
@@ -69,13 +79,13 @@ export const projectDecider = defineDecider<ProjectState>({
       ...state,
       agents: new Map([
         ...state.agents,
-        ...data.agents.map(({ agent_name: agentName, role }) => [agentName, role] as const),
+        ...data.agents.map(({ assignment_id: id, role: _, ...one }) => [id, one] as const),
       ]),
     })),
-    on(projectAgentsUnassigned, (state, { data }) => ({
-      ...state,
-      agents: new Map([...state.agents].filter(([name]) => !data.agent_names.includes(name))),
-    })),
+    on(projectAgentsUnassigned, (state, { data }) => {
+      const left = new Set(data.agents.map(({ assignment_id: id }) => id));
+      return { ...state, agents: new Map([...state.agents].filter(([id]) => !left.has(id))) };
+    }),
     ...namingFolds<ProjectState>(),
   ],
 });
@@ -103,8 +113,8 @@ type Changes = EventOf<typeof projectUpdated>['data']['changes'];
 /** Fields to set; absent means unchanged. */
 export interface ProjectUpdate extends Changes {
   readonly archived?: boolean;
-  /** Names of all future members of the project. */
-  readonly assignedAgents?: readonly string[];
+  /** All future members of the project. */
+  readonly assignedAgents?: readonly Member[];
 }
 
 /** Role of agents without a given role. */
@@ -159,16 +169,22 @@ export const decideStopSync = (state: ProjectState): EventDraft[] =>
     : [];
 
 /** Replaces the members: remaining members keep their role. */
-function decideMembers(state: ProjectState, names: readonly string[], ids: readonly number[]): EventDraft[] {
+function decideMembers(state: ProjectState, agents: readonly Member[], ids: readonly number[]): EventDraft[] {
   const project = existing(state);
-  const added = names
-    .map((agentName, at) => ({ assignment_id: ids[at] ?? 0, agent_name: agentName, role: MEMBER }))
-    .filter(({ agent_name: agentName }) => !state.agents.has(agentName));
-  const removed = [...state.agents.keys()].filter((name) => !names.includes(name));
+  const present = [...state.agents.values()];
+  const added = agents
+    .map((agent, at) => ({ assignment_id: ids[at] ?? 0, ...agent, role: MEMBER }))
+    .filter((agent) => !present.some((one) => isMember(one, agent)));
   return [
-    ...(removed.length > 0 ? [projectAgentsUnassigned.draft({ ...project, agent_names: removed })] : []),
+    ...decideLeave(state, (one) => !agents.some((agent) => isMember(one, agent))),
     ...(added.length > 0 ? [projectAgentsAssigned.draft({ ...project, agents: added })] : []),
   ];
+}
+
+/** Removes some members. No event when none of them leaves, or the project was deleted. */
+export function decideLeave(state: ProjectState, leaves: (one: Member) => boolean): EventDraft[] {
+  const agents = [...state.agents].flatMap(([id, one]) => (leaves(one) ? [{ assignment_id: id, ...one }] : []));
+  return agents.length === 0 ? [] : [projectAgentsUnassigned.draft({ ...existing(state), agents })];
 }
 
 /** No event if the deletion has already begun: it is resumed. @throws AppError 400 for the general project, 404 */

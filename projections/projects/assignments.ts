@@ -8,37 +8,36 @@ export const projectAgentsTable = defineTable(
   {
     workspace_id: 'int',
     project_id: 'bigint',
-    agent_name: 'text',
     id: 'bigint',
+    /** The name when it was assigned. */
+    agent_name: 'text',
+    /** NULL: no agent had the name. */
+    agent_id: 'bigint?',
     role: 'text',
     assigned_at: 'bigint',
   },
   {
-    key: ['workspace_id', 'project_id', 'agent_name'],
-    indexes: ['workspace_id, project_id, assigned_at, id'],
+    key: ['workspace_id', 'project_id', 'id'],
+    indexes: ['workspace_id, agent_id'],
   },
 );
 
 export const assignmentHandlers = [
   on(projectAgentsAssigned, ({ data, meta }) =>
-    data.agents.map(({ assignment_id: assignmentId, agent_name, role }) =>
-      change(projectAgentsTable, { workspace_id: meta.workspace, project_id: data.project_id, agent_name }, () => ({
-        workspace_id: meta.workspace,
-        project_id: data.project_id,
+    data.agents.map(({ assignment_id: id, agent_name, agent_id = null, role }) => {
+      const key = { workspace_id: meta.workspace, project_id: data.project_id, id };
+      return change(projectAgentsTable, key, () => ({
+        ...key,
         agent_name,
-        id: assignmentId,
+        agent_id,
         role,
         assigned_at: seconds(meta.at),
-      })),
-    ),
+      }));
+    }),
   ),
   on(projectAgentsUnassigned, ({ data, meta }) =>
-    data.agent_names.map((agentName) =>
-      update(
-        projectAgentsTable,
-        { workspace_id: meta.workspace, project_id: data.project_id, agent_name: agentName },
-        () => undefined,
-      ),
+    data.agents.map(({ assignment_id: id }) =>
+      update(projectAgentsTable, { workspace_id: meta.workspace, project_id: data.project_id, id }, () => undefined),
     ),
   ),
 ];

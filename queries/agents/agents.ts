@@ -176,6 +176,20 @@ export async function agentIds(
   return new Map(rows.map((row) => [row.name, row.id]));
 }
 
+/** Names of the agents with these ids. */
+export async function agentNamesOf(
+  reads: Reads,
+  workspace: number,
+  ids: readonly number[],
+): Promise<ReadonlyMap<number, string>> {
+  if (ids.length === 0) return new Map();
+  const rows = await inWorkspace(reads, agentsProjection, 'agents', workspace)
+    .where(sql<boolean>`id = ANY(${ids})`)
+    .select(['id', 'name'])
+    .execute();
+  return new Map(rows.map((row) => [row.id, row.name]));
+}
+
 /** Names of all agents of a workspace. */
 export async function agentNames(reads: Reads, workspace: number): Promise<readonly string[]> {
   const rows = await inWorkspace(reads, agentsProjection, 'agents', workspace).select('name').execute();

@@ -1,4 +1,4 @@
-/** Tasks and alert rules by the agent to which they refer. */
+/** Tasks, alert rules and assignments to projects by the agent to which they refer. */
 import { sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { alertRulesProjection } from '../../projections/alerts/rules.ts';
@@ -60,5 +60,35 @@ export async function notifiedBy(
     FROM ${tableOf(reads, alertRulesProjection, 'alert_rules')} r
     WHERE ${which} AND (r.workspace_id, r.id) > (${workspace}, ${id})
     ORDER BY r.workspace_id, r.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
+  return rows;
+}
+
+/** An assignment of an agent to a project. */
+export interface Membership extends AssignedTask {
+  readonly project: number;
+}
+
+/**
+ * Assignments of agents to projects, after a place, by workspace and id of the assignment; at most `limit`.
+ *
+ * @param only of this agent; undefined: of agents that do not exist
+ */
+export async function memberships(
+  reads: Reads,
+  { workspace, id }: { readonly workspace: number; readonly id: number },
+  limit: number,
+  only?: { readonly workspace: number; readonly agent: number },
+): Promise<readonly Membership[]> {
+  const which = only
+    ? sql`m.workspace_id = ${only.workspace} AND m.agent_id = ${only.agent}`
+    : sql`m.agent_id IS NOT NULL AND NOT EXISTS (
+        SELECT FROM ${tableOf(reads, agentsProjection, 'agents')} a
+        WHERE a.workspace_id = m.workspace_id AND a.id = m.agent_id)`;
+  const { rows } = await sql<Membership>`
+    SELECT p.tenant_id AS tenant, m.workspace_id AS workspace, m.id, m.project_id AS project, m.agent_id AS agent
+    FROM ${tableOf(reads, projectsProjection, 'project_agents')} m
+    JOIN ${tableOf(reads, projectsProjection, 'projects')} p ON p.workspace_id = m.workspace_id AND p.id = m.project_id
+    WHERE ${which} AND (m.workspace_id, m.id) > (${workspace}, ${id})
+    ORDER BY m.workspace_id, m.id LIMIT ${sql.lit(limit)}`.execute(reads.db);
   return rows;
 }

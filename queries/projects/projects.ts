@@ -1,5 +1,6 @@
 /** Projects: the list, one record, and lookups for commands. */
 import { sql } from 'kysely';
+import { agentsProjection } from '../../projections/agents/agents.ts';
 import { projectAgentsTable } from '../../projections/projects/assignments.ts';
 import { projectsProjection, projectsTable } from '../../projections/projects/projects.ts';
 import { ticketsProjection } from '../../projections/projects/tickets.ts';
@@ -13,9 +14,11 @@ import {
 import type { TaskProject } from '../../shared/events/tasks/tasks.ts';
 import { fieldNames } from '../../shared/fields.ts';
 import type { Freshness, ReadAt, RecordPlace } from '../../shared/ports/read-models.ts';
+import { agentNamesOf } from '../agents/agents.ts';
 import { createLookUps } from '../kept.ts';
 import { inWorkspace, type Reads, tableOf, tables } from '../reads.ts';
 import { columnsOf, type Executed, type Records, rowAfter } from '../records.ts';
+import { membersOf } from './assignments.ts';
 
 export const projectTables = (reads: Reads) => tables(reads, projectsProjection);
 
@@ -28,6 +31,7 @@ export const PROJECT_MODELS: readonly string[] = [
   projectsProjection.name,
   ticketsProjection.name,
   tasksProjection.name,
+  agentsProjection.name,
 ];
 
 const COLUMNS = fieldNames(projectSchema.omit({ ticket_counter: true, updated_at: true }));
@@ -39,8 +43,9 @@ const seen = (reads: Reads, workspace: number, statuses: readonly string[] = SEE
 const assignedAgents = (reads: Reads) =>
   sql<string[]>`(
   SELECT coalesce(json_agg(a.agent_name ORDER BY a.assigned_at, a.id), '[]')
-  FROM ${tableOf(reads, projectsProjection, 'project_agents')} a
-  WHERE a.workspace_id = projects.workspace_id AND a.project_id = projects.id)`.as('assigned_agents');
+  FROM ${membersOf(reads, { workspace: sql.ref('projects.workspace_id'), id: sql.ref('projects.id') })} a)`.as(
+    'assigned_agents',
+  );
 /** The last ticket number, for row `projects`. A new ticket counts as a change of the project. */
 const ticketed = (reads: Reads) => {
   const of = (column: 'last' | 'updated_at') => sql<number>`(
@@ -83,9 +88,14 @@ export const listedProject = (reads: Reads, workspace: number, id: number): Prom
     .where('id', '=', id)
     .executeTakeFirst();
 
-/** A project with its agents after a command. @param before the project before the command; its tickets are shown */
+/**
+ * A project with its agents after a command.
+ *
+ * @param parts.reads must not wait for the command
+ * @param before the project before the command; its tickets are shown
+ */
 export async function projectAfter(
-  records: Records,
+  { reads, records }: { readonly reads: Reads; readonly records: Records },
   workspace: number,
   { id, ticket_counter, updated_at }: ProjectRecord,
   executed: Executed,
@@ -94,13 +104,19 @@ export async function projectAfter(
     rowAfter(records, 'Project', [projectsProjection, projectsTable], { workspace_id: workspace, id }, executed),
     records.all(projectsProjection, projectAgentsTable, { workspace_id: workspace, project_id: id }, executed),
   ]);
+  const names = await agentNamesOf(
+    reads,
+    workspace,
+    agents.flatMap(({ agent_id: agent }) => agent ?? []),
+  );
+  const shown = agents
+    .toSorted((a, b) => a.assigned_at - b.assigned_at || a.id - b.id)
+    .flatMap(({ agent_id: agent, agent_name }) => (agent === null ? agent_name : (names.get(agent) ?? [])));
   return {
     ...columnsOf(row, COLUMNS),
     ticket_counter,
     updated_at: Math.max(row.updated_at, updated_at),
-    assigned_agents: agents
-      .toSorted((a, b) => a.assigned_at - b.assigned_at || a.id - b.id)
-      .map(({ agent_name }) => agent_name),
+    assigned_agents: [...new Set(shown)],
   };
 }
 

@@ -229,7 +229,7 @@ const remove = defineRoute({
   path: '/api/agents/{id}',
   summary: 'Delete an agent',
   description:
-    'Its keys stop working and its connections are closed. Its tasks that wait or are in progress return to the shared queue; recurring tasks and scheduled jobs for it are paused, and the admins are notified. Other tasks, messages and activities are kept. A later agent of the name gets none of them.',
+    'Its keys stop working and its connections are closed. Its tasks that wait or are in progress return to the shared queue; recurring tasks and scheduled jobs for it are paused, and the admins are notified. It leaves its projects. Other tasks, messages and activities are kept. A later agent of the name gets none of them.',
   access: 'admin',
   rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   params: contract.agentParams,

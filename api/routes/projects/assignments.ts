@@ -30,7 +30,8 @@ const assign = defineRoute({
   method: 'post',
   path,
   summary: 'Assign an agent to a project',
-  description: 'The agent need not exist yet. One that is assigned already keeps its role.',
+  description:
+    'An agent stays under a new name, and leaves when it is deleted. The name may be that of no agent. One that is assigned already keeps its role.',
   access: 'operator',
   rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   params: idParams,

@@ -1,7 +1,7 @@
 /** Projects: list, create, show, change, archive or delete, and list a project's tasks. */
 import { createProject, ensureGeneral, updateProject } from '../../../commands/projects/changes.ts';
 import { archiveProject, deleteProject } from '../../../commands/projects/deletion.ts';
-import type { ProjectUpdate } from '../../../commands/projects/projects.ts';
+import type { Member, ProjectUpdate } from '../../../commands/projects/projects.ts';
 import { agentIds } from '../../../queries/agents/agents.ts';
 import {
   listedProject,
@@ -110,12 +110,10 @@ const one = defineCachedRoute({
   },
 });
 
-const updateOf = ({
-  ticketPrefix,
-  status,
-  assigned_agents: assignedAgents,
-  ...fields
-}: contract.UpdateProject): ProjectUpdate =>
+const updateOf = (
+  { ticketPrefix, status, assigned_agents: _, ...fields }: contract.UpdateProject,
+  assignedAgents: readonly Member[] | undefined,
+): ProjectUpdate =>
   sent({
     ...fields,
     ticket_prefix: fields.ticket_prefix ?? ticketPrefix,
@@ -136,20 +134,21 @@ const change = defineRoute({
   refuses: [404, 409],
   responses: { 200: { description: 'The project as it is now', schema: contract.updatedProjectResponse } },
   async respond(call) {
-    const { params, body, identity, services, command } = call;
+    const { params, body, identity, services, command, context } = call;
     await requireOwnTenant(call);
     const before = await requireProject(services, identity, params.id);
-    if (body.assigned_agents) await requireAgents(services, identity, body.assigned_agents);
-    const executed = await updateProject(services.commands, command, params.id, updateOf(body));
-    return { project: await projectAfter(services.records, identity.workspace, before, executed) };
+    const agents = body.assigned_agents && (await requireAgents(services, identity, body.assigned_agents));
+    const executed = await updateProject(services.commands, command, params.id, updateOf(body, agents));
+    const parts = { reads: services.reads.at({ since: context.startedAt }), records: services.records };
+    return { project: await projectAfter(parts, identity.workspace, before, executed) };
   },
 });
 
 /** @throws AppError 400 that names the agents that the workspace does not have */
-async function requireAgents(services: Services, identity: Identity, names: readonly string[]): Promise<void> {
+async function requireAgents(services: Services, identity: Identity, names: readonly string[]): Promise<Member[]> {
   const known = await agentIds(services.reads, identity.workspace, names);
   const unknown = names.filter((name) => !known.has(name));
-  if (unknown.length === 0) return;
+  if (unknown.length === 0) return names.map((name) => ({ agent_name: name, agent_id: known.get(name) }));
   const [agents, them] = unknown.length === 1 ? ['agent', 'it'] : ['agents', 'them'];
   throw invalid(
     `assigned_agents: the workspace has no ${agents} named ${unknown.join(', ')}; create ${them} first.`,

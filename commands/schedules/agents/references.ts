@@ -1,8 +1,8 @@
-/** Brings tasks, scheduled jobs and alert rules up to date whose agent was renamed or deleted (`commands/agents/references.ts`). */
+/** Brings tasks, scheduled jobs, alert rules and projects up to date whose agent was renamed or deleted (`commands/agents/references.ts`). */
 import { randomUUID } from 'node:crypto';
-import { assignedTasks, notifiedBy } from '../../../queries/agents/references.ts';
+import { assignedTasks, memberships, notifiedBy } from '../../../queries/agents/references.ts';
 import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
-import { type FollowParts, followJobs, followRule, followTask } from '../../agents/references.ts';
+import { type FollowParts, followJobs, followMembership, followRule, followTask } from '../../agents/references.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { counted, EVERY_MINUTE_MS, forAll, paged, type Schedule } from '../schedule.ts';
 
@@ -12,7 +12,7 @@ const PAGE = 200;
 export const agentReferencesSchedule = (parts: FollowParts): Schedule => ({
   id: 'agent_references',
   kind: 'agent-references',
-  name: 'Update tasks, jobs and alert rules of renamed and deleted agents',
+  name: 'Update tasks, jobs, alert rules and projects of renamed and deleted agents',
   everyMs: EVERY_MINUTE_MS,
   async run() {
     const run = randomUUID();
@@ -30,7 +30,14 @@ export const agentReferencesSchedule = (parts: FollowParts): Schedule => ({
         if (await followRule(parts, scheduledContext(run, rule.tenant, rule.workspace), rule)) rules++;
       },
     );
+    let left = 0;
+    await forAll(
+      paged((after, limit) => memberships(parts.reads, after, limit), PAGE),
+      async (one) => {
+        if (await followMembership(parts, scheduledContext(run, one.tenant, one.workspace), one)) left++;
+      },
+    );
     const jobs = await followJobs(parts, (workspace) => scheduledContext(run, DEFAULT_TENANT, workspace));
-    return `${counted(tasks, 'task was', 'tasks were')}, ${counted(jobs, 'job was', 'jobs were')} and ${counted(rules, 'alert rule was', 'alert rules were')} updated.`;
+    return `${counted(tasks, 'task was', 'tasks were')}, ${counted(jobs, 'job was', 'jobs were')} and ${counted(rules, 'alert rule was', 'alert rules were')} updated; ${counted(left, 'deleted agent', 'deleted agents')} left a project.`;
   },
 });

@@ -7,11 +7,12 @@ export const assignmentSchema = z
   .object({
     id: z.int(),
     project_id: z.int(),
-    agent_name: z.string(),
+    agent_name: z.string().describe('the present name of the agent'),
     role: z.string(),
     assigned_at: unixSeconds,
   })
   .meta({ id: 'ProjectAssignment' });
+export type Assignment = z.infer<typeof assignmentSchema>;
 
 export const assignmentsResponse = z.object({
   assignments: z.array(assignmentSchema).describe('in the order of their creation'),

@@ -34,6 +34,12 @@ const member = (agentName: string, role = 'member', assignmentId = 5) => ({
   agent_name: agentName,
   role,
 });
+const named = (agentName: string, agentId?: number) => ({
+  agent_name: agentName,
+  ...(agentId !== undefined && { agent_id: agentId }),
+});
+const left = (...members: ReturnType<typeof member>[]) =>
+  projectAgentsUnassigned.draft({ ...about, agents: members.map(({ role: _, ...one }) => one) });
 const assigned = (...agents: ReturnType<typeof member>[]) => projectAgentsAssigned.draft({ ...about, agents });
 
 const given = givenFor(projectDecider);
@@ -58,20 +64,18 @@ describe('project decisions', () => {
   });
 
   it('one update may change fields, archive the project and replace its agents, in one append', () => {
-    const before = given(created, assigned(member('ada', 'lead'), member('bob')));
-    const update = { color: '#000', archived: true, assignedAgents: ['cyd', 'ada'] };
+    const before = given(created, assigned(member('ada', 'lead'), member('bob', 'member', 6)));
+    const update = { color: '#000', archived: true, assignedAgents: [named('cyd'), named('ada')] };
     before
       .when(decideUpdate, update, [11, 12])
       .then(
         projectUpdated.draft({ ...about, changes: { color: '#000' } }),
         archived,
-        projectAgentsUnassigned.draft({ ...about, agent_names: ['bob'] }),
+        left(member('bob', 'member', 6)),
         assigned(member('cyd', 'member', 11)),
       );
-    before
-      .when(decideUpdate, { assignedAgents: [] })
-      .then(projectAgentsUnassigned.draft({ ...about, agent_names: ['ada', 'bob'] }));
-    before.when(decideUpdate, { assignedAgents: ['bob', 'ada'] }, [1, 2]).then();
+    before.when(decideUpdate, { assignedAgents: [] }).then(left(member('ada'), member('bob', 'member', 6)));
+    before.when(decideUpdate, { assignedAgents: [named('bob'), named('ada')] }, [1, 2]).then();
   });
 
   it('a project is archived once and reactivated once', () => {
@@ -94,7 +98,7 @@ describe('project decisions', () => {
     given(created).when(decideBeginDeletion).then(begun);
     given(created, archived, assigned(member('ada')))
       .when(decideBeginDeletion)
-      .then(projectAgentsUnassigned.draft({ ...about, agent_names: ['ada'] }), begun);
+      .then(left(member('ada')), begun);
     given(created, begun).when(decideBeginDeletion).then();
     given(created, begun, deleted).when(decideBeginDeletion).thenRefuses(404);
     given(created, begun).when(decideEndDeletion).then(deleted);
@@ -106,8 +110,8 @@ describe('project decisions', () => {
     for (const before of [given(), given(created, begun), given(created, begun, deleted)]) {
       before.when(decideUpdate, { name: 'x' }).thenRefuses(404);
       before.when(decideArchive, true).thenRefuses(404);
-      before.when(decideAssign, 1, 'ada', 'member').thenRefuses(404);
-      before.when(decideUnassign, 'ada').thenRefuses(404);
+      before.when(decideAssign, 1, named('ada'), 'member').thenRefuses(404);
+      before.when(decideUnassign, named('ada')).thenRefuses(404);
     }
   });
 });
@@ -115,21 +119,34 @@ describe('project decisions', () => {
 describe('project agent decisions', () => {
   it('an agent is assigned once and keeps its first role', () => {
     given(created)
-      .when(decideAssign, 5, 'ada', 'lead')
+      .when(decideAssign, 5, named('ada'), 'lead')
       .then(assigned(member('ada', 'lead')));
     given(created, assigned(member('ada', 'lead')))
-      .when(decideAssign, 6, 'ada', 'member')
+      .when(decideAssign, 6, named('ada'), 'member')
       .then();
   });
   it('an agent that is not a member cannot be removed', () => {
-    given(created).when(decideUnassign, 'ada').then();
+    given(created).when(decideUnassign, named('ada')).then();
     given(created, assigned(member('ada')))
-      .when(decideUnassign, 'ada')
-      .then(projectAgentsUnassigned.draft({ ...about, agent_names: ['ada'] }));
+      .when(decideUnassign, named('ada'))
+      .then(left(member('ada')));
+  });
+  it('an agent is a member by its id, and by its name only if no agent had it at the assignment', () => {
+    const ada = { ...member('ada'), agent_id: 9 };
+    const members = given(created, assigned(ada, member('bob', 'member', 6)));
+    // The former `ada`, renamed.
+    members.when(decideAssign, 7, named('eve', 9), 'member').then();
+    members.when(decideUnassign, named('eve', 9)).then(left(ada));
+    members.when(decideUnassign, named('ada', 10)).then();
+    members.when(decideUnassign, named('ada')).then();
+    const namesake = { ...member('ada', 'member', 7), agent_id: 10 };
+    members.when(decideAssign, 7, named('ada', 10), 'member').then(assigned(namesake));
+    const replaced = { assignedAgents: [named('ada', 10), named('bob', 11)] };
+    members.when(decideUpdate, replaced, [7, 8]).then(left(ada), assigned(namesake));
   });
   it('the number of agents in a project is limited', () => {
-    const full = assigned(...Array.from({ length: MAX_MEMBERS }, (_, n) => member(`agent ${n}`)));
-    given(created, full).when(decideAssign, 5, 'one more', 'member').thenRefuses(400);
-    given(created, full).when(decideAssign, 5, 'agent 1', 'member').then();
+    const full = assigned(...Array.from({ length: MAX_MEMBERS }, (_, n) => member(`agent ${n}`, 'member', n + 1)));
+    given(created, full).when(decideAssign, 5, named('one more'), 'member').thenRefuses(400);
+    given(created, full).when(decideAssign, 5, named('agent 1'), 'member').then();
   });
 });

@@ -1,8 +1,11 @@
 /** What refers to an agent: after its deletion, its death and a rename, and for a later agent of its name. */
 import { expect } from 'chai';
+import { projectStream } from '../../../commands/projects/projects.ts';
+import { projectAgentsAssigned } from '../../../shared/events/projects/assignments.ts';
 import { fixture } from '../../support/fixture.ts';
 import { bodyOf } from '../../support/service.ts';
 import { openStream } from '../../support/stream.ts';
+import { testOrigin } from '../../support/world.ts';
 import { startAuthWorld } from '../../support/worlds/auth.ts';
 
 describe('References to an agent', function () {
@@ -190,6 +193,85 @@ describe('References to an agent', function () {
     ).to.have.deep.members([
       { agent: 'bee', assigned: 1, in_progress: 1 },
       { agent: 'ant', assigned: 0, in_progress: 0 },
+    ]);
+  });
+
+  it('in projects: an agent stays under its new name and leaves when it is deleted, and a later agent of the name is in none', async () => {
+    const fields = { name: 'Reef', ticket_prefix: 'REEF' };
+    const { id } = bodyOf(await ask('POST', '/api/projects', fields), 201).project;
+    const path = `/api/projects/${id}/agents`;
+    const members = async (more = '') => {
+      const { assignments } = bodyOf(await ask('GET', `${path}${more}`));
+      const names = assignments.map((one: { agent_name: string }) => one.agent_name);
+      expect(bodyOf(await ask('GET', `/api/projects/${id}${more}`)).project.assigned_agents).to.deep.equal(names);
+      const { projects } = bodyOf(await ask('GET', `/api/projects${more}`));
+      expect(projects.find((one: { id: number }) => one.id === id).assigned_agents).to.deep.equal(names);
+      return names;
+    };
+    const [first, other] = [await made('crab'), await made('squid')];
+    for (const name of ['crab', 'squid', 'no agent'])
+      bodyOf(await ask('POST', path, { agent_name: name, role: name === 'crab' ? 'lead' : 'diver' }), 201);
+    const reply = await ask('GET', path);
+    const position = reply.headers.get('x-signalbox-position');
+    expect(await members()).to.deep.equal(['crab', 'squid', 'no agent']);
+
+    bodyOf(await ask('PUT', `/api/agents/${first.id}`, { name: 'lobster' }));
+    expect(await members()).to.deep.equal(['lobster', 'squid', 'no agent']);
+    expect(await members(`?as_of=${position}`), 'in the past').to.deep.equal(['crab', 'squid', 'no agent']);
+    const namesake = await made('crab');
+    bodyOf(await ask('DELETE', `${path}?agent_name=crab`));
+    bodyOf(await ask('POST', path, { agent_name: 'lobster', role: 'again' }), 201);
+    expect(await members(), 'the later crab is no member').to.deep.equal(['lobster', 'squid', 'no agent']);
+    const change = async (body: object) => bodyOf(await ask('PATCH', `/api/projects/${id}`, body)).project;
+    expect((await change({ color: '#fff' })).assigned_agents).to.deep.equal(['lobster', 'squid', 'no agent']);
+    expect((await change({ assigned_agents: ['lobster', 'squid', 'crab'] })).assigned_agents).to.deep.equal([
+      'lobster',
+      'squid',
+      'crab',
+    ]);
+    const { assignments } = bodyOf(await ask('GET', path));
+    expect(assignments.map(({ role }: { role: string }) => role)).to.deep.equal(['lead', 'diver', 'member']);
+
+    const before = (await ask('GET', path)).headers.get('x-signalbox-position');
+    for (const one of [first, namesake]) bodyOf(await ask('DELETE', `/api/agents/${one.id}`));
+    expect((await change({ color: '#000' })).assigned_agents).to.deep.equal(['squid']);
+    expect(await members()).to.deep.equal(['squid']);
+    for (const name of ['lobster', 'crab']) await made(name);
+    expect(await members(), 'later agents of the names').to.deep.equal(['squid']);
+    const left = bodyOf(
+      await ask('GET', `/api/history/events?type=ProjectAgentsUnassigned&after=${before}`),
+    ).events.map((event: { data: { agents: object[] } }) => event.data.agents);
+    expect(left.flat()).to.have.deep.members([
+      { assignment_id: assignments[2].id, agent_name: 'crab', agent_id: namesake.id },
+      { assignment_id: assignments[0].id, agent_name: 'crab', agent_id: first.id },
+    ]);
+
+    // A name that was no agent's and now is that of another member is listed once.
+    bodyOf(await ask('POST', path, { agent_name: 'whale' }), 201);
+    bodyOf(await ask('PUT', `/api/agents/${other.id}`, { name: 'whale' }));
+    expect(await members()).to.deep.equal(['whale']);
+    expect((await change({ color: '#111' })).assigned_agents).to.deep.equal(['whale']);
+    bodyOf(await ask('DELETE', `${path}?agent_name=whale`));
+    expect(await members()).to.deep.equal([]);
+  });
+
+  it('in a project to which a deleted agent was assigned at the last moment: the schedule removes it', async () => {
+    const { id } = bodyOf(await ask('POST', '/api/projects', { name: 'Late', ticket_prefix: 'LATE' }), 201).project;
+    const { id: gone } = await made('newt');
+    bodyOf(await ask('DELETE', `/api/agents/${gone}`));
+    const { commands, store } = world.service.core;
+    const stream = projectStream(1, id);
+    const agent = { assignment_id: 1_000_000, agent_name: 'newt', agent_id: gone };
+    await commands.record(stream, { origin: testOrigin }, [
+      projectAgentsAssigned.draft({ project_id: id, name: 'Late', agents: [{ ...agent, role: 'member' }] }),
+    ]);
+    expect(bodyOf(await ask('GET', `/api/projects/${id}/agents`)).assignments).to.deep.equal([]);
+    const { message } = bodyOf(await ask('POST', '/api/scheduler', { task_id: 'agent_references' }));
+    expect(message).to.match(/1 deleted agent left a project/);
+    const last = (await store.readStream(stream)).at(-1);
+    expect([last?.type, last?.data]).to.deep.equal([
+      'ProjectAgentsUnassigned',
+      { project_id: id, name: 'Late', agents: [agent] },
     ]);
   });
 

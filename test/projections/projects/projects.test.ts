@@ -95,14 +95,21 @@ describe('projection projects', () => {
     const agents = ['ada', 'bob'].map((agentName, n) => ({
       assignment_id: 5 + n,
       agent_name: agentName,
+      ...(agentName === 'ada' && { agent_id: 9 }),
       role: 'member',
     }));
     const assigned = projectAgentsAssigned.draft({ ...about, agents });
-    const unassigned = projectAgentsUnassigned.draft({ ...about, agent_names: ['ada', 'nobody'] });
+    const unassigned = projectAgentsUnassigned.draft({
+      ...about,
+      agents: [
+        { assignment_id: 5, agent_name: 'ada', agent_id: 9 },
+        { assignment_id: 8, agent_name: 'nobody' },
+      ],
+    });
     const key = { workspace_id: 3, project_id: 7, role: 'member', assigned_at: seconds(timeOf(2)), position: 2 };
     expect(rows(created, assigned).project_agents).to.deep.equal([
-      { ...key, agent_name: 'ada', id: 5 },
-      { ...key, agent_name: 'bob', id: 6 },
+      { ...key, agent_name: 'ada', agent_id: 9, id: 5 },
+      { ...key, agent_name: 'bob', agent_id: null, id: 6 },
     ]);
     expect(rows(created, assigned, unassigned).project_agents.map((one) => one.agent_name)).to.deep.equal(['bob']);
   });
