@@ -76,20 +76,23 @@ function pathsOf({ path }: Described, { numbers, names }: Values): string[] {
   return paths;
 }
 
-function queryValues({ schema }: Parameter, { numbers, names }: Values): (string | number)[] {
+function queryValues({ name, schema }: Parameter, { numbers, names }: Values): (string | number)[] {
+  // A request with any other text is refused before it reads.
+  if (name === 'as_of') return ['1'];
   if (Array.isArray(schema.enum)) return schema.enum;
   return schema.type === 'integer' || schema.type === 'number' ? [1, ...numbers.slice(0, 1)] : [...names, '1'];
 }
 
-/** The empty query, every parameter alone with each value, and every two of them. */
+/** The empty query, every parameter alone with each value, and every two of them, but not with a moment of the past. */
 function queriesOf({ query }: Described, values: Values): string[] {
   const text = (pairs: readonly (readonly [Parameter, string | number])[]) =>
     pairs
       .map(([parameter, value], index) => `${index ? '&' : '?'}${parameter.name}=${encodeURIComponent(value)}`)
       .join('');
   const choices = query.map((parameter) => queryValues(parameter, values).map((value) => [parameter, value] as const));
-  const pairs = choices.flatMap((some, index) =>
-    choices.slice(index + 1).flatMap((others) => some.slice(0, 2).map((one) => [one, others[0] ?? one])),
+  const ofNow = choices.filter((_, index) => query[index]?.name !== 'as_of');
+  const pairs = ofNow.flatMap((some, index) =>
+    ofNow.slice(index + 1).flatMap((others) => some.slice(0, 2).map((one) => [one, others[0] ?? one])),
   );
   return [[], ...choices.flat().map((one) => [one]), ...pairs].map(text);
 }
