@@ -75,7 +75,8 @@ describe('contract: routes', function () {
   /** A session of a user with this role, in the default workspace unless another one is given. */
   async function session(role: Role, place: { readonly workspace?: number } = {}): Promise<{ cookie: string }> {
     const kind = JSON.stringify([role, place]);
-    const cookie = sessions.get(kind) ?? (await world.makeSession({ username: `somebody-${++users}`, role, ...place }));
+    const cookie =
+      sessions.get(kind) ?? (await world.makeSession({ username: `user-of-kind-${++users}`, role, ...place }));
     sessions.set(kind, cookie);
     return { cookie };
   }

@@ -604,7 +604,7 @@ describe('contract: tenancy', function () {
         (leaf) => one?.get(leaf) !== two?.get(leaf) || one?.has(leaf) !== two?.has(leaf),
       );
     });
-    // Otherwise a moment in an answer could look as if it stood still.
+    // Otherwise a time in a response could look unchanged.
     await until('the clock shows another second', () => seconds(Date.now()) > read);
     const again = await readAll(different);
     const moved: string[] = [];

@@ -54,7 +54,7 @@ describe('messages of an event store server', () => {
     }
   });
 
-  it('the other messages of a subscription are told apart', () => {
+  it('distinguishes the other messages of a subscription', () => {
     const sent = [
       new ReadResp().setConfirmation(new ReadResp.SubscriptionConfirmation().setSubscriptionId('one')),
       new ReadResp().setCaughtUp(new ReadResp.CaughtUp()),
