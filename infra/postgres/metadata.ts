@@ -68,7 +68,9 @@ interface Origin {
 }
 
 function restored({ number, at, cause, meta }: StoredMetadata, { version, caller }: Origin): Meta {
-  const { rest, requestId = cause, correlationId = cause, causationId = cause, traceparent } = meta;
+  const { rest, requestId = cause, causationId = cause, traceparent } = meta;
+  // Not a default: a changed column must change the metadata, or `verify` would not find it.
+  const correlationId = cause ?? meta.correlationId ?? null;
   return {
     version,
     number,
