@@ -96,8 +96,11 @@ describe('a store that accepts no writes', function () {
         says: /Operators: free space on it/,
         fails: async () => {
           await writeFile(ballast, Buffer.alloc(100_000_000));
-          // Read at most every quarter of a second.
-          await until('the disk counts as full', async () => (await write(base as TestService, 'last')).status === 503);
+          // Read at most every quarter of a second, so a first write may succeed.
+          await until(
+            'the disk counts as full',
+            async () => (await write(base as TestService, 'before')).status === 503,
+          );
         },
         works: () => rm(ballast),
       });

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { type CompiledQuery, Kysely, PostgresDialect, sql } from 'kysely';
 import { ensureTables } from '../../../infra/read-models/projector.ts';
 import { addIndexes, addKey, createBareTables, unindexedTexts } from '../../../infra/read-models/tables.ts';
+import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { chatProjection } from '../../../projections/chat.ts';
 import { activitiesProjection } from '../../../projections/monitoring/activities.ts';
 import { searchProjection } from '../../../projections/monitoring/search.ts';
@@ -36,7 +37,7 @@ describe('full-text search', function () {
   const place = fixture(testDatabase);
   before(async () => {
     const { db, pool } = place.database;
-    await ensureTables(place.database, [searchProjection, chatProjection, activitiesProjection]);
+    await ensureTables(place.database, [searchProjection, agentsProjection, chatProjection, activitiesProjection]);
     await createBareTables(db, searchProjection, SCHEMA);
     const into = (table: string) => sql.table(`${SCHEMA}.${table}`);
     // Half of them are messages.
