@@ -80,7 +80,8 @@ export function openConnection(res: ServerResponse, stallMs: number, stalled: ()
       };
       pending.add(settle);
       res.write(bytes, settle);
-      if (socket.writableLength > 0) holdReading(res, socket);
+      // A response queued behind another one has no socket yet: what it has written does not wait for the client.
+      if (res.socket && socket.writableLength > 0) holdReading(res, socket);
     },
     drained() {
       if (waiting === 0 || closing.signal.aborted) return Promise.resolve();

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { archiveDirOf } from '../../../infra/config.ts';
 import { fixture } from '../../support/fixture.ts';
+import { runs } from '../../support/runs.ts';
 import { call, startTestService } from '../../support/service.ts';
 import { runCommand } from '../../support/service-process.ts';
 import { until } from '../../support/until.ts';
@@ -104,7 +105,8 @@ describe('signalbox archive', function () {
   it('loses nothing when it is killed at any step, and continues', async () => {
     before = await wholeLog();
     const time = Date.now();
-    for (const step of ['write', 'writing', 'verify', 'record', 'drop', 'dropping']) {
+    const steps = ['writing', 'record', 'dropping', ...(runs(0, 1) ? ['write', 'verify', 'drop'] : [])];
+    for (const step of steps) {
       expect(await killedAt(step, time), step).to.equal('SIGKILL');
       expect((await wholeLog()).slice(0, before.length), step).to.deep.equal(before);
     }
