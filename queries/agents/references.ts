@@ -4,9 +4,19 @@ import { agentsProjection } from '../../projections/agents/agents.ts';
 import { alertRulesProjection } from '../../projections/alerts/rules.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
 import { tasksProjection } from '../../projections/tasks/tasks.ts';
-
 import type { RecordPlace } from '../../shared/ports/read-models.ts';
 import { type Reads, tableOf } from '../reads.ts';
+
+/** Where the page before ended. */
+interface After {
+  readonly workspace: number;
+  readonly id: number;
+}
+
+interface OneAgent {
+  readonly workspace: number;
+  readonly agent: number;
+}
 
 /** A task and the id of its agent. */
 export interface AssignedTask extends RecordPlace {
@@ -21,9 +31,9 @@ export interface AssignedTask extends RecordPlace {
  */
 export async function assignedTasks(
   reads: Reads,
-  { workspace, id }: { readonly workspace: number; readonly id: number },
+  { workspace, id }: After,
   limit: number,
-  only?: { readonly workspace: number; readonly agent: number },
+  only?: OneAgent,
 ): Promise<readonly AssignedTask[]> {
   const which = only
     ? sql`t.workspace_id = ${only.workspace} AND t.assignee_id = ${only.agent} AND t.status <> 'done'`
@@ -46,9 +56,9 @@ export async function assignedTasks(
  */
 export async function notifiedBy(
   reads: Reads,
-  { workspace, id }: { readonly workspace: number; readonly id: number },
+  { workspace, id }: After,
   limit: number,
-  only?: { readonly workspace: number; readonly agent: number },
+  only?: OneAgent,
 ): Promise<readonly AssignedTask[]> {
   const which = only
     ? sql`r.workspace_id = ${only.workspace} AND r.recipient_agent = ${only.agent}`
@@ -75,9 +85,9 @@ export interface Membership extends AssignedTask {
  */
 export async function memberships(
   reads: Reads,
-  { workspace, id }: { readonly workspace: number; readonly id: number },
+  { workspace, id }: After,
   limit: number,
-  only?: { readonly workspace: number; readonly agent: number },
+  only?: OneAgent,
 ): Promise<readonly Membership[]> {
   const which = only
     ? sql`m.workspace_id = ${only.workspace} AND m.agent_id = ${only.agent}`

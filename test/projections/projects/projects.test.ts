@@ -103,7 +103,7 @@ describe('projection projects', () => {
       ...about,
       agents: [
         { assignment_id: 5, agent_name: 'ada', agent_id: 9 },
-        { assignment_id: 8, agent_name: 'nobody' },
+        { assignment_id: 8, agent_name: 'other' },
       ],
     });
     const key = { workspace_id: 3, project_id: 7, role: 'member', assigned_at: seconds(timeOf(2)), position: 2 };
