@@ -5,7 +5,7 @@ import { agentStream } from '../../../commands/agents/agents.ts';
 import { EXPORT_KINDS, exportResponse } from '../../../shared/contract/admin/export.ts';
 import { fixture } from '../../support/fixture.ts';
 import { agentRegisteredAs } from '../../support/rows.ts';
-import { call, startTestService, TEST_KEY } from '../../support/service.ts';
+import { call, startTestService, TEST_ADMIN, TEST_KEY } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
 import { testOrigin } from '../../support/world.ts';
 import { makeTask } from '../../support/worlds/monitoring.ts';
@@ -54,6 +54,18 @@ describe('GET /api/export', function () {
     expect(JSON.parse(row.metadata)).to.deep.equal({ deep: { a: 1 } });
     const agents = (await ask('type=agents')).body.data;
     expect(agents.find(({ name }: { name: string }) => name === 'exported').config).to.equal('{"api_key":"--------"}');
+  });
+
+  it('names creators as they were at the creation: a later user of the name is another person', async () => {
+    const before = await makeTask(base, { title: 'before', created_by: 'later' });
+    const second = Math.floor(Date.now() / 1000);
+    await until('the next second', () => Date.now() / 1000 > second + 1);
+    const user = { username: 'later', password: TEST_ADMIN.password, role: 'viewer', display_name: 'Late Comer' };
+    expect((await call(base, 'POST', '/api/auth/users', user)).status).to.equal(201);
+    const after = await makeTask(base, { title: 'after', created_by: 'later' });
+    const { data } = (await ask('type=tasks')).body;
+    const creatorOf = (task: number) => data.find(({ id }: { id: number }) => id === task).created_by;
+    expect([before, after].map(creatorOf)).to.deep.equal(['later', 'Late Comer']);
   });
 
   it('limits the rows and the time', async () => {

@@ -62,6 +62,30 @@ describe('/api/notifications', () => {
     expect(await list('?recipient=Lisa')).to.include({ total: 0, unreadCount: 0 });
   });
 
+  it('show an agent’s key only the subjects that it may see', async () => {
+    const { headers } = await makeKey(base, 'sana', ['viewer']);
+    const hidden = await makeTask(base, { title: 'Cellar' });
+    const own = await makeTask(base, { title: 'Stairs', assigned_to: 'sana' });
+    const comment = async (task: number) =>
+      (await call(base, 'POST', `/api/tasks/${task}/comments`, { content: 'Look.' })).body.comment.id as number;
+    const about = [
+      ['task', hidden],
+      ['comment', await comment(hidden)],
+      ['task', own],
+      ['comment', await comment(own)],
+    ] as const;
+    for (const [source_type, source_id] of about) await raise('sana', { source_type, source_id, type: 'subject' });
+    const shown = async (as?: Record<string, string>) => {
+      const { body } = await call(base, 'GET', `${PATH}?recipient=sana&type=subject`, undefined, as);
+      return notificationsResponse
+        .parse(body)
+        .notifications.map(({ source }) => source && [source.type, source.id])
+        .reverse();
+    };
+    expect(await shown()).to.deep.equal(about);
+    expect(await shown(headers)).to.deep.equal([null, null, ...about.slice(2)]);
+  });
+
   it('require a recipient', async () => {
     for (const query of ['', '?recipient=', '?recipient=%20', '?recipient=%00']) {
       const { status, body } = await call(base, 'GET', `${PATH}${query}`);
