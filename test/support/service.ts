@@ -8,11 +8,12 @@ import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { expect } from 'chai';
 import { type Config, type ProcessRole, readConfig } from '../../infra/config.ts';
+import type { Database } from '../../infra/database/database.ts';
 import { createLogger, holdLines } from '../../infra/logging.ts';
 import { type Service, startService } from '../../infra/main.ts';
 import { freshDatabase, SERVERS } from './databases.ts';
 import { startEventStoreStandIn } from './eventstore-stand-in.ts';
-import { dataDirectory } from './template.ts';
+import { keptDatabase } from './kept-databases.ts';
 
 export { freshDatabase };
 
@@ -54,14 +55,18 @@ export async function startTestService(
 ): Promise<TestService> {
   const stores = overrides.DATABASE_URL === undefined && SERVERS ? await serverStores() : undefined;
   const env = { ...stores?.env, ...overrides };
-  // With a server, the directory stays empty.
-  const dataDir = env.DATABASE_URL === undefined ? await dataDirectory() : await mkdtemp(join(tmpdir(), 'sbx-'));
-  const config = testConfig(dataDir, env);
+  const place = await placeFor(env);
+  const config = testConfig(place.dataDir, env);
   const taken = holdLines();
   const shownCredentials: string[] = [];
-  const service = await startService(config, createLogger(config.logLevel, 'stdout', taken), role, {
+  const starting = startService(config, createLogger(config.logLevel, 'stdout', taken), role, {
+    ...(place.database && { database: Promise.resolve(place.database) }),
     taken,
     showCredentials: (lines) => shownCredentials.push(...lines),
+  });
+  const service = await starting.catch(async (error: unknown) => {
+    await place.end();
+    throw error;
   });
   return {
     shownCredentials,
@@ -72,9 +77,24 @@ export async function startTestService(
     async close() {
       await service.close();
       await stores?.close();
-      await rm(dataDir, { recursive: true, force: true });
+      await place.end();
     },
   };
+}
+
+/** The data directory of a service, and its database if it is a kept one. */
+async function placeFor(
+  env: Record<string, string>,
+): Promise<{ readonly dataDir: string; readonly database?: Database; end(): Promise<void> }> {
+  const log = createLogger(process.env.TEST_LOG_LEVEL ?? 'silent');
+  if (env.DATABASE_URL === undefined && env.DATA_DIR === undefined) {
+    const { poolSize, statementTimeoutMs } = testConfig('unused', env);
+    const { dataDir, database, giveBack } = await keptDatabase('service', { poolSize, statementTimeoutMs, log });
+    return { dataDir, database, end: giveBack };
+  }
+  // With a server, or with a directory of the test, it stays empty.
+  const dataDir = await mkdtemp(join(tmpdir(), 'sbx-'));
+  return { dataDir, end: () => rm(dataDir, { recursive: true, force: true }) };
 }
 
 /** Empty stores on servers, which any number of processes may share. */

@@ -81,7 +81,9 @@ async function hasRoom(directory: string): Promise<boolean> {
   return room !== undefined && room.bavail * room.bsize >= ENOUGH;
 }
 
-function template(name: 'migrated' | 'service'): string {
+export type Template = 'migrated' | 'service';
+
+function template(name: Template): string {
   const shared = process.env[SHARED];
   if (!shared) throw new Error('the tests run by mocha, whose configuration loads test/support/template.ts');
   return join(shared, name);
@@ -121,7 +123,7 @@ export function copyDatabase(from: string, to: string): void {
   for (const entry of entries) if (entry.isFile()) copyFileSync(join(entry.parentPath, entry.name), at(entry));
 }
 
-async function copyOf(name: 'migrated' | 'service', parent = tmpdir()): Promise<string> {
+async function copyOf(name: Template, parent = tmpdir()): Promise<string> {
   const directory = await mkdtemp(join(parent, 'sbx-'));
   copyDatabase(template(name), directory);
   return directory;
@@ -133,5 +135,5 @@ export const dataDirectory = (): Promise<string> => copyOf('service');
 /** A new directory whose database has been migrated, but has no read models. The caller removes it. */
 export const migratedDirectory = (): Promise<string> => copyOf('migrated');
 
-/** The same, for all tests of this process; removed with the templates. */
-export const keptDirectory = (): Promise<string> => copyOf('migrated', process.env[SHARED]);
+/** A directory for tests of this process; removed with the templates. */
+export const keptDirectory = (name: Template): Promise<string> => copyOf(name, process.env[SHARED]);

@@ -1,5 +1,4 @@
 /** Stores without HTTP, for tests of the log, the runner and the commands on any catalogue and projections. */
-import { rm } from 'node:fs/promises';
 import { createCommands } from '../../commands/handler.ts';
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
@@ -13,9 +12,8 @@ import { Positions, type PositionsOptions } from '../../infra/read-models/positi
 import { ensureTables, startProjector } from '../../infra/read-models/projector.ts';
 import { createReads } from '../../infra/read-models/reads.ts';
 import { RowCaches } from '../../infra/read-models/row-cache.ts';
-import { dropTables } from '../../infra/read-models/tables.ts';
 import { createCounters } from '../../infra/stores/counters.ts';
-import { type Projection, schemaOf } from '../../projections/projection.ts';
+import type { Projection } from '../../projections/projection.ts';
 import { createEventStore } from '../../shared/event-store.ts';
 import type { EventDefinition } from '../../shared/events/define.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE, type Origin } from '../../shared/events/metadata.ts';
@@ -23,8 +21,8 @@ import type { EventLog } from '../../shared/ports/event-log.ts';
 import { freshDatabase, SERVERS } from './databases.ts';
 import { startEventStoreStandIn } from './eventstore-stand-in.ts';
 import { fixture } from './fixture.ts';
+import { keptDatabase } from './kept-databases.ts';
 import { describeWith } from './needs.ts';
-import { atTheEnd, keptDirectory, migratedDirectory } from './template.ts';
 
 export const testOrigin: Origin = {
   tenant: DEFAULT_TENANT,
@@ -109,25 +107,14 @@ export interface TestDatabase {
   close(): Promise<void>;
 }
 
-async function databaseIn(dataDir: string): Promise<Database> {
-  const database = await openDatabase({ dataDir, poolSize: 10, statementTimeoutMs: 15_000, log });
-  await migrate(database.db);
-  return database;
-}
-
 /** A PGlite database. */
 export async function embeddedDatabase(): Promise<TestDatabase> {
-  const dataDir = await migratedDirectory();
-  const database = await databaseIn(dataDir);
-  return {
-    database,
-    url: undefined,
-    dataDir,
-    async close() {
-      await database.close();
-      await rm(dataDir, { recursive: true, force: true });
-    },
-  };
+  const { database, dataDir, giveBack } = await keptDatabase('migrated', {
+    poolSize: 10,
+    statementTimeoutMs: 15_000,
+    log,
+  });
+  return { database, url: undefined, dataDir, close: giveBack };
 }
 
 const openServer = (url: string) => openDatabase({ url, dataDir: '', poolSize: 10, statementTimeoutMs: 15_000, log });
@@ -142,36 +129,13 @@ export async function serverDatabase(url: string): Promise<Database> {
 /** An empty database: of PGlite, or of the server with TEST_STACK=postgres or TEST_STACK=cluster, which is quicker. */
 export const testDatabase = (): Promise<TestDatabase> => (SERVERS ? databaseOnServer() : embeddedDatabase());
 
-let kept: Database | undefined;
-atTheEnd.push(async () => kept?.close());
-
-/**
- * A database with the tables of these projections, and without rows. Opening PGlite takes longer than most tests of
- * queries, so a process keeps one for those that come one after another.
- */
+/** A database with the tables of these projections, and without rows. */
 export async function databaseWithTables(
   projections: readonly Projection[],
 ): Promise<Pick<TestDatabase, 'database' | 'close'>> {
-  if (SERVERS) {
-    const place = await databaseOnServer();
-    await ensureTables(place.database, projections);
-    return place;
-  }
-  const database = kept ?? (await databaseIn(await keptDirectory()));
-  kept = undefined;
-  const { db, pool, close } = database;
-  await ensureTables(database, projections);
-  return {
-    database,
-    async close() {
-      // Tests that need two at the same time open a second one.
-      if (kept !== undefined) return close();
-      const schemas = projections.map(schemaOf);
-      for (const schema of schemas) await dropTables(db, schema);
-      await pool.query('DELETE FROM service.checkpoints WHERE schema_name = ANY($1)', [schemas]);
-      kept = database;
-    },
-  };
+  const place = await testDatabase();
+  await ensureTables(place.database, projections);
+  return place;
 }
 
 /** An empty database on the server of TEST_DATABASE_URL. */
