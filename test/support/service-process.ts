@@ -119,7 +119,7 @@ export async function startProcess(
 }
 
 /** A line of progress, which a command that takes long writes beside its messages (`infra/cli/progress.ts`). */
-const PROGRESS = /^.+: \d+ events, \d+\/s(, about \d+ \w+ left)?\n/gm;
+export const PROGRESS = /^.+: \d+ events, \d+\/s(, about \d+ \w+ left)?\n/gm;
 
 /** Runs a command of the command line to its end. @returns `err` without lines of progress */
 export function runCommand(

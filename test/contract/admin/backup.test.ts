@@ -1,5 +1,4 @@
 /** Backups through HTTP, and their restoration by the command line into empty stores. */
-import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
@@ -10,11 +9,12 @@ import { packTar, unpackTar } from 'modern-tar';
 import { canonical } from '../../../infra/tools/copy-log.ts';
 import { backupResponse, backupsResponse } from '../../../shared/contract/admin/backup.ts';
 import type { EventLog } from '../../../shared/ports/event-log.ts';
+import { runHere } from '../../support/command.ts';
 import { SERVERS } from '../../support/databases.ts';
 import { fixture } from '../../support/fixture.ts';
 import { needs } from '../../support/needs.ts';
 import { call, freshDatabase, startTestService, TEST_ADMIN, type TestService } from '../../support/service.ts';
-import { commandLine } from '../../support/service-process.ts';
+import { runCommand } from '../../support/service-process.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 
 async function textOf(log: EventLog): Promise<string[]> {
@@ -33,13 +33,7 @@ describe('/api/backup', function () {
   after(() => rm(folder, { recursive: true, force: true }));
 
   const backup = (method: string, body?: object) => call(base, method, '/api/backup', body);
-  const run = (env: Record<string, string>, ...args: readonly string[]) =>
-    new Promise<{ readonly code: number; readonly out: string; readonly err: string }>((resolve) => {
-      const options = { env: { PATH: process.env.PATH, ...env }, timeout: 120_000 };
-      execFile(process.execPath, commandLine(...args), options, (error, out, err) =>
-        resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
-      );
-    });
+  const run = (env: Record<string, string>, ...args: readonly string[]) => runHere(args, env);
   /** The file with the key of the deployment. */
   const keyFile = () => join(dirname(path), '..', 'backup-key.txt');
   const restore = (file: string, env: Record<string, string>, identity = keyFile()) =>
@@ -160,7 +154,7 @@ describe('/api/backup', function () {
       DATA_DIR: join(folder, 'stores'),
       ...(database && { DATABASE_URL: database.url }),
     };
-    const restored = await restore(path, env);
+    const restored = await runCommand(['restore', path, '--identity', keyFile()], env);
     expect(restored.code, restored.err).to.equal(0);
     expect(restored.out).to.match(/(\d+) events restored and compared, \1 of them under a checkpoint/);
     const again = await restore(path, env);

@@ -1,16 +1,15 @@
 /** A restored deployment begins paused: no call leaves and no schedule runs, in all processes, until it is resumed. */
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect } from 'chai';
 import { pauseResponse } from '../../../shared/contract/admin/pause.ts';
+import { runHere } from '../../support/command.ts';
 import { SERVERS } from '../../support/databases.ts';
 import { fixture } from '../../support/fixture.ts';
 import { needs } from '../../support/needs.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { bodyOf, call, freshDatabase, startTestService, TEST_ADMIN, type TestService } from '../../support/service.ts';
-import { commandLine } from '../../support/service-process.ts';
 import { until } from '../../support/until.ts';
 import { conforms } from '../../support/worlds/agents.ts';
 
@@ -27,16 +26,7 @@ describe('/api/resume', function () {
   let path = '';
   let webhook = 0;
 
-  function run(
-    ...args: readonly string[]
-  ): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
-    return new Promise((resolve) => {
-      const options = { env: { PATH: process.env.PATH, ...env }, timeout: 120_000 };
-      execFile(process.execPath, commandLine(...args), options, (error, out, err) =>
-        resolve({ code: error ? Number(error.code ?? -1) : 0, out, err }),
-      );
-    });
-  }
+  const run = (...args: readonly string[]) => runHere(args, env);
   const started = async (role?: 'all' | 'api'): Promise<TestService> => {
     const service = await startTestService({ ...settings(), ...env }, role);
     undo.push(() => service.close());

@@ -1,4 +1,7 @@
-/** The command line as users see it: real processes on a data directory, with and without a running service. */
+/**
+ * The command line as users see it, on a data directory, with and without a running service: each command in a process at
+ * least once, and its other cases in this one.
+ */
 import { createHash } from 'node:crypto';
 import { lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
@@ -9,8 +12,9 @@ import { openConfigured } from '../../../infra/database/database.ts';
 import { createLogger } from '../../../infra/logging.ts';
 import { usersProjection } from '../../../projections/auth/users.ts';
 import { schemaOf } from '../../../projections/projection.ts';
+import { runHere as run } from '../../support/command.ts';
 import { fixture, fixtureForEach } from '../../support/fixture.ts';
-import { KEY, runCommand as run, startProcess, temporaryDirectory } from '../../support/service-process.ts';
+import { KEY, runCommand, startProcess, temporaryDirectory } from '../../support/service-process.ts';
 import { dataDirectory } from '../../support/template.ts';
 
 /** Expects a command with each of these arguments to be refused with its reason. */
@@ -36,7 +40,7 @@ describe('command line', function () {
   const here = () => ({ DATA_DIR: directory.path });
 
   it('describes its commands', async () => {
-    const { code, out } = await run(['--help']);
+    const { code, out } = await runCommand(['--help']);
     expect(code).to.equal(0);
     for (const command of [
       'start',
@@ -51,11 +55,11 @@ describe('command line', function () {
       'jobs',
     ])
       expect(out).to.contain(command);
-    expect((await run(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/);
+    expect((await runCommand(['--version'])).out).to.match(/^\d+\.\d+\.\d+\n$/);
   });
 
   it('names every invalid setting with its value and the valid ones, and exits with 2', async () => {
-    const { code, err } = await run(['start'], {
+    const { code, err } = await runCommand(['start'], {
       PORT: 'abc',
       LOG_LEVEL: 'loud',
       EVENTSTORE_URL: 'esdb://localhost:2113',
@@ -67,7 +71,7 @@ describe('command line', function () {
   });
 
   it('reports an unreachable database in time', async () => {
-    const { code, err } = await run(['status'], {
+    const { code, err } = await runCommand(['status'], {
       DATABASE_URL: 'postgres://127.0.0.1:1/none',
       START_TIMEOUT_MS: '1000',
     });
@@ -97,7 +101,7 @@ describe('command line', function () {
       [file, 'it is a file'],
       [join(file, 'data'), 'a part of its path is a file'],
     ] as const) {
-      const { code, err } = await run(['start'], { DATA_DIR: directory });
+      const { code, err } = await runCommand(['start'], { DATA_DIR: directory });
       expect(code).to.equal(1);
       expect(err).to.equal(
         `signalbox: data directory ${directory} cannot be used: ${reason}. Correct that, or set DATA_DIR to another directory.\n`,
@@ -111,7 +115,7 @@ describe('command line', function () {
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     const { port } = taken.address() as AddressInfo;
     const env = { DATA_DIR: path, LOG_LEVEL: 'warn' };
-    const first = await run(['start'], { ...env, PORT: String(port) });
+    const first = await runCommand(['start'], { ...env, PORT: String(port) });
     expect(first.code).to.equal(1);
     expect(first.err).to.equal(
       `signalbox: port ${port} on 127.0.0.1 is in use by another program. Stop that program, or set PORT to another port (0 picks a free one).\n`,
@@ -119,7 +123,7 @@ describe('command line', function () {
     const password = /Admin password: (\S+)/.exec(first.out)?.[1];
     const key = /API key: +(\S+)/.exec(first.out)?.[1] as string;
     expect(password).to.match(/^\w{24}$/);
-    const named = await run(['start'], { ...env, HOST: 'no-such-host.invalid' });
+    const named = await runCommand(['start'], { ...env, HOST: 'no-such-host.invalid' });
     expect(named.code).to.equal(1);
     expect(named.err).to.include('HOST is no-such-host.invalid, which is not an address of this machine. Set HOST to');
 
@@ -138,7 +142,7 @@ describe('command line', function () {
 
   it('creates a user without a running service, and rejects the same name', async () => {
     const args = ['create-user', '--username', 'eve', '--role', 'admin', '--password-stdin'];
-    const created = await run(args, here(), 'a long password here\n');
+    const created = await runCommand(args, here(), 'a long password here\n');
     expect(created.err).to.equal('');
     expect(created.out).to.match(/Created user eve \(id 1, admin\)/);
     const again = await run(args, here(), 'a long password here\n');
@@ -167,7 +171,7 @@ describe('command line', function () {
     const exported = async (...args: string[]) => (await run(['export-events', ...args], here)).out;
     const sealed = await exported('--type', 'UserCreated');
     expect(await exported('--reveal')).to.include('mx9q');
-    const erased = await run(['erase-person', 'zoe'], here);
+    const erased = await runCommand(['erase-person', 'zoe'], here);
     expect(erased.err).to.equal('');
     expect(erased.out).to.match(/^Erased the person behind the user 2\.\nBackups made before/);
     expect(await exported('--reveal'))
@@ -197,18 +201,18 @@ describe('command line', function () {
     await database.pool.query(`DROP SCHEMA ${schema} CASCADE`);
     await database.pool.query('DELETE FROM service.checkpoints WHERE schema_name = $1', [schema]);
     await database.close();
-    expect((await run(['prepare'], here)).out).to.match(/^Built: users\n\d+ events in/);
+    expect((await runCommand(['prepare'], here)).out).to.match(/^Built: users\n\d+ events in/);
     const past = await run(['diff', '--from', '1', '--resource', 'users'], here);
     expect(past.err + past.out, 'with its past').to.match(/^record +change/);
     expect((await run(['prepare'], here)).out).to.equal('All read models have been built before.\n');
-    expect((await run(['rebuild', '--check', 'users'], here)).code).to.equal(0);
+    expect((await runCommand(['rebuild', '--check', 'users'], here)).code).to.equal(0);
   });
 
   it('replays read models without a running service, and reports manual changes of a table', async () => {
     const { path } = fresh;
     const here = { DATA_DIR: path };
     await run(['create-user', '--username', 'ada', '--role', 'operator'], here);
-    const whole = await run(['replay', '--projection', 'users'], here);
+    const whole = await runCommand(['replay', '--projection', 'users'], here);
     expect([whole.code, whole.err]).to.deep.equal([0, '']);
     expect(whole.out).to.match(
       /^read model +table +rows +only live +only replayed +different +earlier +first +positions\n/,
@@ -255,7 +259,7 @@ describe('command line', function () {
       fetch(service.url + path, { headers: { 'x-api-key': KEY } }).then((response) => response.json());
 
     it('shows processes and read models', async () => {
-      const { out } = await run(['status', '--json'], here());
+      const { out } = await runCommand(['status', '--json'], here());
       const status = JSON.parse(out);
       expect(status.processes).to.have.length(1);
       expect(status.processes[0]).to.include({ role: 'all', running: true });
@@ -267,7 +271,7 @@ describe('command line', function () {
     });
 
     it('creates a user with a generated password that can sign in', async () => {
-      const { out } = await run(['create-user', '--username', 'bob', '--role', 'viewer'], here());
+      const { out } = await runCommand(['create-user', '--username', 'bob', '--role', 'viewer'], here());
       const password = /Password: (\S+)/.exec(out)?.[1];
       const login = await fetch(`${service.url}/api/auth/login`, {
         method: 'POST',
@@ -277,7 +281,7 @@ describe('command line', function () {
     });
 
     it('shows the differences between two moments as a table', async () => {
-      const added = await run(['diff', '--from', '1', '--resource', 'users'], here());
+      const added = await runCommand(['diff', '--from', '1', '--resource', 'users'], here());
       expect(added.err).to.equal('');
       expect(added.out).to.match(/^record +change +field +before +after\n/);
       expect(added.out).to.match(/^users \d+ +added +username +\w+$/m);
@@ -290,7 +294,7 @@ describe('command line', function () {
     });
 
     it('compares and rebuilds beside the live tables', async () => {
-      const checked = await run(['rebuild', '--check'], here());
+      const checked = await runCommand(['rebuild', '--check'], here());
       expect(checked.err).to.equal('');
       expect(checked.code).to.equal(0);
       expect(checked.out).to.match(/audit +audit +\d+ +equal +compared/);
@@ -318,7 +322,7 @@ describe('command line', function () {
           await ask('/api/history/events?type=UserCreated&open=1'),
         ]);
       expect((await shown()).match(/mx9q/g)).to.have.length(3);
-      expect((await run(['erase-person', 'zoe'], here())).out).to.match(/^Erased the person/);
+      expect((await runCommand(['erase-person', 'zoe'], here())).out).to.match(/^Erased the person/);
       expect(await shown()).not.to.include('mx9q');
     });
 
@@ -336,7 +340,7 @@ describe('command line', function () {
       expect(out).to.match(new RegExp(`^Erased the field email of the event ${id}. Rebuilt: .*users`));
       expect(await shown()).not.to.include('vq4w');
       expect(await shown()).to.include('kim');
-      expect((await run(['verify'], here())).code).to.equal(0);
+      expect((await runCommand(['verify'], here())).code).to.equal(0);
       await refuses(
         'erase-person',
         here(),
@@ -350,7 +354,7 @@ describe('command line', function () {
 
     it('exports the log with a matching hash, encrypted by default, and audits the export', async () => {
       const file = join(directory.path, 'events.jsonl');
-      const { err } = await run(['export-events', '--output', file], here());
+      const { err } = await runCommand(['export-events', '--output', file], here());
       const text = await readFile(file);
       const lines = text.toString().trimEnd().split('\n');
       expect(err).to.equal(`${lines.length} events, SHA-256 ${createHash('sha256').update(text).digest('hex')}\n`);

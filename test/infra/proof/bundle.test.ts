@@ -14,8 +14,9 @@ import { publicKeyOf, signNote, verifierKeyText } from '../../../infra/proof/not
 import { verifyLog } from '../../../infra/proof/verify-log.ts';
 import { dataExported } from '../../../shared/events/admin/export.ts';
 import type { LoggedEvent } from '../../../shared/ports/event-log.ts';
+import { runHere as run } from '../../support/command.ts';
 import { leafOf, openCheckpoint, treeHashOf } from '../../support/log-proof.ts';
-import { runCommand as run } from '../../support/service-process.ts';
+import { runCommand } from '../../support/service-process.ts';
 import { dataDirectory } from '../../support/template.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -56,7 +57,7 @@ describe('signed exports', function () {
   });
 
   it('are written by the command line with all events, leaves, checkpoints and the key', async () => {
-    const { code, err } = await run(['export-events', '--signed', '--output', bundle], { DATA_DIR: dataDir });
+    const { code, err } = await runCommand(['export-events', '--signed', '--output', bundle], { DATA_DIR: dataDir });
     expect(code, err).to.equal(0);
     expect((await readdir(bundle)).sort()).to.deep.equal([
       'checkpoint',
@@ -79,7 +80,7 @@ describe('signed exports', function () {
   });
 
   it('are valid offline, with the key in the bundle and with a given key', async () => {
-    const plain = await run(['verify', '--bundle', bundle]);
+    const plain = await runCommand(['verify', '--bundle', bundle]);
     expect(plain.code, plain.err).to.equal(0);
     expect(plain.out).to.match(/^Unchanged: \d+ events, \d+ checkpoints of signalbox\//);
     expect(plain.out)

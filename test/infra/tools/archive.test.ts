@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { archiveDirOf } from '../../../infra/config.ts';
+import { runHere } from '../../support/command.ts';
 import { fixture } from '../../support/fixture.ts';
 import { runs } from '../../support/runs.ts';
 import { call, startTestService } from '../../support/service.ts';
@@ -32,8 +33,9 @@ describe('signalbox archive', function () {
 
   const pool = () => service.service.core.database.pool;
   const rows = async (text: string) => (await pool().query(text)).rows;
-  const cli = (...args: string[]) => runCommand(args, service.env);
-  const archive = (...args: string[]) => cli('archive', '--before', new Date().toISOString(), ...args);
+  const cli = (...args: string[]) => runHere(args, service.env);
+  const upToNow = () => ['archive', '--before', new Date().toISOString()];
+  const archive = (...args: string[]) => cli(...upToNow(), ...args);
   const get = (path: string) => call(service, 'GET', path);
   const dropped = async () => (await rows('SELECT count(*)::int AS count FROM log.events WHERE data IS NULL'))[0].count;
   const folder = () => archiveDirOf(service.config);
@@ -112,7 +114,7 @@ describe('signalbox archive', function () {
       expect((await wholeLog()).slice(0, before.length), step).to.deep.equal(before);
     }
     expect(await dropped()).to.be.greaterThan(0);
-    const { code, out, err } = await archive();
+    const { code, out, err } = await runCommand(upToNow(), service.env);
     expect(code, err).to.equal(0);
     expect(out).to.match(/left the database/);
     expect((await rows(`SELECT count(*)::int AS count FROM log.archives WHERE after = 0`))[0].count).to.equal(1);
