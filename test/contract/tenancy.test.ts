@@ -17,7 +17,15 @@ import { startFakeGateway } from '../support/gateway.ts';
 import { GITHUB_TOKEN, startFakeGithub } from '../support/github.ts';
 import { CLIENT_ID, ISSUER, startFakeGoogle } from '../support/google.ts';
 import { startReceiver } from '../support/receiver.ts';
-import { type Described, operationsOf, readsOf, type Sent, type Values, writesOf } from '../support/requests.ts';
+import {
+  type Described,
+  kindOf,
+  operationsOf,
+  readsOf,
+  type Sent,
+  type Values,
+  writesOf,
+} from '../support/requests.ts';
 import { runs } from '../support/runs.ts';
 import { bodyOf, type Reply } from '../support/service.ts';
 import { openStream } from '../support/stream.ts';
@@ -55,6 +63,9 @@ const HOUSE_REPO = `${HOUSE.names}/${HOUSE.texts}`;
 const TWIN = 'scout';
 
 type Place = Pick<Party, 'workspace' | 'tenant'>;
+
+/** How many records of each kind and workspace others ask for by their ids. */
+const IDS = 4;
 
 /** An address without a server. */
 const NOBODY = 'http://127.0.0.1:9';
@@ -421,10 +432,14 @@ describe('contract: tenancy', function () {
     await allCaughtUp(world.service.core);
     const numbers = new Set<number>();
     const names = new Set<string>();
+    const ids = new Map<string, number[]>();
     for (const party of parties) {
       const stored = await rowsOf(party);
       for (const { table, place } of tables) {
         const rows = (stored.get(place) ?? []).map((row) => JSON.parse(row) as Record<string, unknown>);
+        const known = rows.flatMap(({ id }) => (typeof id === 'number' && id > 0 ? [id] : []));
+        const some = known.sort((a, b) => a - b).slice(-IDS);
+        if (some.length > 0) ids.set(table.name, [...(ids.get(table.name) ?? []), ...some]);
         for (const column of Object.keys(table.columns).filter((name) => /^(id|.*_id|name|username)$/.test(name))) {
           if (column === 'workspace_id' || column === 'tenant_id') continue;
           const value = rows.map((row) => row[column]).findLast((cell) => cell !== null);
@@ -433,12 +448,12 @@ describe('contract: tenancy', function () {
         }
       }
     }
-    return { numbers: [...numbers], names: [...names] };
+    return { numbers: [...numbers], names: [...names], ids };
   }
 
   /** The path of an operation with a record of the caller's own, the last of the kind that the path names. */
   async function ownPathOf({ path }: Described, party: Party): Promise<string | undefined> {
-    const kind = /^\/api\/([\w-]+)\/\{id\}/.exec(path)?.[1];
+    const kind = kindOf(path);
     const one = all.find(({ table }) => table.name === kind);
     const row = one && (await rowsOf(party, [one])).get(one.place)?.at(-1);
     const id = row === undefined ? undefined : (JSON.parse(row) as { id?: number }).id;

@@ -9,7 +9,12 @@ import type { Schema } from '../../api/openapi-schemas.ts';
 export interface Values {
   readonly numbers: readonly number[];
   readonly names: readonly string[];
+  /** Ids of one kind of records, such as `tasks`; of a kind without any, `numbers` are taken. */
+  readonly ids?: ReadonlyMap<string, readonly number[]>;
 }
+
+/** The kind of the records that a path names first: `tasks` of `/api/tasks/{id}/comments`. */
+export const kindOf = (path: string): string | undefined => /^\/api\/([\w-]+)\/\{id\}/.exec(path)?.[1];
 
 export interface Sent {
   readonly method: string;
@@ -65,13 +70,13 @@ export function operationsOf(document: OpenApiDocument): Described[] {
   );
 }
 
-/** The path with every value in the place of each of its parameters. */
-function pathsOf({ path }: Described, { numbers, names }: Values): string[] {
+/** The path with every value in the place of each of its parameters; of ids, those of its kind. */
+function pathsOf({ path }: Described, { numbers, names, ids }: Values): string[] {
   let paths = [path];
   for (const [parameter] of path.matchAll(/\{\w+\}/g)) {
-    paths = paths.flatMap((one) =>
-      [...numbers, ...names].map((value) => one.replace(parameter, encodeURIComponent(value))),
-    );
+    const own = parameter === '{id}' ? ids?.get(kindOf(path) ?? '') : undefined;
+    const values = [...(own ?? numbers), ...names];
+    paths = paths.flatMap((one) => values.map((value) => one.replace(parameter, encodeURIComponent(value))));
   }
   return paths;
 }
