@@ -9,6 +9,7 @@ import { randomBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { atMost } from '../../shared/bounded.ts';
 import type { PersonKeys } from '../../shared/ports/person-keys.ts';
+import { askingTogether } from '../../shared/waiting.ts';
 import type { Database } from '../database/database.ts';
 
 const KEPT = 10_000;
@@ -29,10 +30,13 @@ export function createPersonKeys(database: Pick<Database, 'pool'>): ErasablePers
   const kept = new LRUCache<string, Buffer>({ ...atMost(KEPT), ttl: TTL_MS });
   const running = new Map<string, Promise<Buffer | undefined>>();
 
-  async function select(person: string): Promise<Buffer | undefined> {
-    const { rows } = await pool.query('SELECT key FROM credentials.person_keys WHERE person = $1', [person]);
-    return (rows[0] as { key: Buffer } | undefined)?.key;
-  }
+  // A page of a log may have hundreds of keys of single fields.
+  const selectAll = askingTogether(async (persons: readonly string[]) => {
+    const text = 'SELECT person, key FROM credentials.person_keys WHERE person = ANY ($1::text[])';
+    const { rows } = await pool.query(text, [persons]);
+    return new Map((rows as { person: string; key: Buffer }[]).map(({ person, key }) => [person, key]));
+  });
+  const select = async (person: string): Promise<Buffer | undefined> => (await selectAll([person])).get(person);
 
   async function make(person: string): Promise<Buffer | undefined> {
     const known = await select(person);

@@ -28,11 +28,10 @@ import {
   type TableReport,
 } from './plan.ts';
 import { dropBuilt, dropOld, settle } from './switching.ts';
+import { WrittenKeys } from './written-keys.ts';
 
 /** Pages of the log read ahead. More would only be promoted to the old generation of the heap. */
 const READ_AHEAD = 3;
-/** Events decoded before yielding to the event loop. */
-const TURN = 100;
 /** Number of connections that write, on a server. */
 const WRITERS = 4;
 /** A round this short means that the rebuilt read models have caught up with the live ones. */
@@ -92,7 +91,7 @@ export async function planBuild(
   const build: Build = {
     stores,
     sessions,
-    room: { characters: 0 },
+    room: { characters: 0, written: new WrittenKeys() },
     share: 1 / (4 * count),
     copies: await sessions.use(async ({ copy }) => copy !== undefined),
     code: codeFingerprint(),
@@ -155,16 +154,15 @@ async function decodePage(
   types: { has(type: string): boolean },
   target: Position,
 ): Promise<{ events: readonly DomainEvent[]; characters: number }> {
-  const events: DomainEvent[] = [];
+  const decoded: (DomainEvent | Promise<DomainEvent>)[] = [];
   let characters = 0;
   for (const event of page) {
     if (event.position > target || !types.has(event.type)) continue;
-    const decoded = build.stores.store.decode(event, true);
-    events.push(decoded instanceof Promise ? await decoded : decoded);
+    // Not awaited one by one: keys that are not in memory are then read together.
+    decoded.push(build.stores.store.decode(event, true));
     characters += charactersOf(event.data);
-    if (events.length % TURN === 0) await yieldToOthers();
   }
-  return { events, characters };
+  return { events: await Promise.all(decoded), characters };
 }
 
 /** Yields to the event loop, so that the database does not have to wait while we compute. */

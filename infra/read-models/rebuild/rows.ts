@@ -11,6 +11,7 @@ import { type Version, versionOf, versionTableOf } from '../history.ts';
 import { charactersOf } from '../row-cache.ts';
 import type { TableWrite } from '../tables.ts';
 import { encodeRow } from './bulk.ts';
+import type { WrittenKeys } from './written-keys.ts';
 
 type Key = Readonly<Record<string, unknown>>;
 
@@ -92,7 +93,7 @@ class TableState {
   versionText: CopyText | undefined;
   /** Keys of rows whose versions are deleted. */
   readonly forgets: Key[] = [];
-  /** Every row of the table is in memory. */
+  /** Every row of the table is in memory, or its key is in `Room.written`. */
   complete: boolean;
   /** Rows were only added so far. */
   growing = true;
@@ -107,6 +108,8 @@ class TableState {
 export interface Room {
   /** Approximate size of the rows in memory, characters. */
   characters: number;
+  /** Keys of rows that were discarded. */
+  readonly written: WrittenKeys;
 }
 
 /** The changes since the last call. */
@@ -234,7 +237,7 @@ export class BuiltRows {
     const slot: Slot = { key, row: undefined, position: -1, stored: false, doubtful: false, dirty: false, size: 0 };
     state.newer.set(text, slot);
     this.#resize(slot, SLOT_CHARACTERS + text.length);
-    if (state.complete) return slot;
+    if (state.complete && !this.#options.room.written.mayHave(this.#nameOf(state), text)) return slot;
     if (fresh) slot.doubtful = true;
     else {
       const slots = missing.get(state) ?? new Map<string, Slot>();
@@ -333,7 +336,11 @@ export class BuiltRows {
   age(): void {
     const { room } = this.#options;
     for (const state of this.#tables.values()) {
-      if (state.older.size > 0) state.complete = false;
+      for (const [text, { row }] of state.complete ? state.older : []) {
+        if (!row || room.written.add(this.#nameOf(state), text)) continue;
+        state.complete = false;
+        break;
+      }
       state.older = state.newer;
       state.newer = new Map();
     }
@@ -348,6 +355,10 @@ export class BuiltRows {
     for (const slot of state.newer.values()) this.#resize(slot, 0);
     state.newer = new Map();
     state.complete = false;
+  }
+
+  #nameOf({ table }: TableState): string {
+    return `${this.#options.projection.name}.${table.name}`;
   }
 
   #stateOf(table: Table): TableState {

@@ -203,6 +203,19 @@ describeWith('TEST_DATABASE_URL', 'credential store', () => {
       expect(keys[0]).to.have.length(32);
       expect(await one.find('user:1')).to.deep.equal(keys[0]);
     });
+    it('are read by one query if they are asked for together', async () => {
+      const names = Array.from({ length: 100 }, (_, n) => `field:${n}`);
+      const made = await createPersonKeys(place.database).create(names);
+      let queries = 0;
+      const query = (text: string, values: unknown[]) => {
+        queries++;
+        return place.database.pool.query(text, values);
+      };
+      const keys = createPersonKeys({ pool: { query } as unknown as Database['pool'] });
+      const found = await Promise.all([...names, 'field:unknown'].map((name) => keys.find(name)));
+      expect(found).to.deep.equal([...made, undefined]);
+      expect(queries).to.equal(1);
+    });
     it('stay erased, and later data is encrypted with a key that is not stored', async () => {
       const keys = createPersonKeys(place.database);
       const before = await keys.findOrCreate('user:2');
