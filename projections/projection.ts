@@ -96,6 +96,24 @@ export interface Table<C extends Columns = Columns, N extends string = string> {
   readonly concerns?: (row: AnyRow, other: AnyRow | undefined) => Concerned;
   /** Some changes are `unversioned`, so queries of the past need statements of their own (`inPastToo` in `queries/reads.ts`). */
   readonly hasGaps?: true;
+  /** Its open buckets have no versions, and views of the past count the rows of another table instead. */
+  readonly counted?: CountedRows;
+}
+
+/**
+ * How the views of the past derive the rows of open buckets (`open-hours.ts`): each counts rows of another table of the
+ * read model. A row of the live table says which row there may be; it is never deleted.
+ */
+export interface CountedRows {
+  /** The counted table. */
+  readonly of: string;
+  /**
+   * SQL: where the bucket of row `b` starts if it is the open one, from the workspace's open hour `o.hour` (Unix ms).
+   * NULL: its unit has versions.
+   */
+  readonly open: string;
+  /** SQL: whether row `b` counts row `r` of the counted table. Their workspaces agree. */
+  readonly where: string;
 }
 
 /** The row type of a table, as queries read it. */
@@ -114,9 +132,10 @@ export function defineTable<const N extends string, const C extends Columns>(
     readonly sized?: true;
     readonly concerns?: (row: RowOf<C>, other: RowOf<C> | undefined) => Concerned;
     readonly hasGaps?: true;
+    readonly counted?: CountedRows;
   },
 ): Table<C, N> {
-  const { key, indexes = [], searched = [], fillFactor = 100, createdAt, sized, concerns, hasGaps } = options;
+  const { key, indexes = [], searched = [], fillFactor = 100, createdAt, sized, concerns, hasGaps, counted } = options;
   return {
     name,
     columns,
@@ -128,6 +147,7 @@ export function defineTable<const N extends string, const C extends Columns>(
     ...(sized && { sized }),
     ...(concerns && { concerns }),
     ...(hasGaps && { hasGaps }),
+    ...(counted && { counted }),
   };
 }
 
@@ -213,7 +233,8 @@ export const updateInPlace: typeof update = (table, key, apply) => ({ ...update(
 
 /**
  * The change without a version of the row that it replaces, where `isUnversioned` says so: for sums that reads of the past
- * derive from other rows. Views of the past then lack the row before the change, and its table `hasGaps`.
+ * derive from other rows. The views of the past do that if the table says how it is `counted`; otherwise they lack the row
+ * before the change, and the table `hasGaps`.
  */
 export const unversioned = <Row>(of: Change, isUnversioned: (row: Row) => boolean): Change => ({
   ...of,

@@ -10,9 +10,9 @@
  * block has at most one version of each row, most of them valid at other positions: the index has both ends, so these
  * are not read from the table.
  */
-import { type CompiledQuery, sql } from 'kysely';
+import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { AnyStoredRow } from '../../projections/apply.ts';
-import { historyOf, type Projection, type Table } from '../../projections/projection.ts';
+import { type CountedRows, historyOf, type Projection, type Table } from '../../projections/projection.ts';
 import type { Position } from '../../shared/ports/event-log.ts';
 import type { AnyDatabase } from '../database/database.ts';
 
@@ -96,14 +96,17 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
   const asOf = sql`(SELECT current_setting('signalbox.as_of')::bigint)`;
   const time = sql`(SELECT current_setting('signalbox.as_of_time')::bigint)`;
   const showsDeleted = sql`(SELECT coalesce(current_setting('signalbox.as_of_deleted', true), '') <> 'hidden')`;
-  for (const table of projection.tables) {
+  // Views of counted rows read those of the other tables.
+  for (const table of projection.tables.toSorted(
+    (a, b) => Number(a.counted !== undefined) - Number(b.counted !== undefined),
+  )) {
     const names = [...Object.keys(table.columns), 'position', ...(table.sized ? ['bytes'] : [])];
     const columns = sql.join(names.map((column) => sql.id(column)));
     const isSame = sql.join(
       table.key.map((column) => sql`${sql.ref(`now.${column}`)} = ${sql.ref(`rows.${column}`)}`),
       sql` AND `,
     );
-    await sql`CREATE VIEW ${sql.table(`${past}.${table.name}`)} AS
+    const then = sql`
       SELECT ${columns} FROM (
         SELECT ${columns}, ${sql.lit(STANDS)}::bigint AS until, ${sql.lit(LIVE)}::bigint AS block
           FROM ${sql.table(`${schema}.${table.name}`)}
@@ -114,8 +117,33 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
         AND block = ANY ((SELECT current_setting('signalbox.as_of_blocks')::bigint[])::bigint[])
         AND (${showsDeleted} OR block = ${sql.lit(LIVE)}
           OR EXISTS (SELECT FROM ${sql.table(`${schema}.${table.name}`)} now WHERE ${isSame}))
-        ${table.createdAt ? sql`AND ${sql.id(table.createdAt)} <= ${time}` : sql``}`.execute(db);
+        ${table.createdAt ? sql`AND ${sql.id(table.createdAt)} <= ${time}` : sql``}`;
+    const rows = table.counted ? countedRows(table, table.counted, schema, then) : then;
+    await sql`CREATE VIEW ${sql.table(`${past}.${table.name}`)} AS ${rows}`.execute(db);
   }
+}
+
+/**
+ * Closed buckets as their rows and versions say, and the open ones counted.
+ *
+ * @param then the rows as of the position, without those that open buckets lack
+ */
+function countedRows(table: Table, { of, open, where }: CountedRows, schema: string, then: RawBuilder<unknown>) {
+  const past = pastOf(schema);
+  const columns = sql.join(
+    Object.keys(table.columns).map((column) => sql.ref(column === 'count' ? 'c.count' : `b.${column}`)),
+  );
+  const own = sql.join([...Object.keys(table.columns), 'position'].map((column) => sql.ref(`b.${column}`)));
+  const hours = sql`JOIN ${sql.table(`${past}.open_hours`)} o ON o.workspace_id = b.workspace_id`;
+  const start = sql`(${sql.raw(open)})`;
+  return sql`
+    SELECT ${own} FROM (${then}) b ${hours} WHERE ${start} IS NULL OR b.start < ${start}
+    UNION ALL
+    SELECT ${columns}, c.position FROM ${sql.table(`${schema}.${table.name}`)} b ${hours}
+      CROSS JOIN LATERAL (
+        SELECT count(*) AS count, max(r.position) AS position FROM ${sql.table(`${past}.${of}`)} r
+        WHERE r.workspace_id = b.workspace_id AND ${sql.raw(where)}) c
+      WHERE b.start = ${start} AND c.count > 0`;
 }
 
 /**

@@ -10,8 +10,19 @@ import type { Metadata } from '../../shared/events/metadata.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { auditOf } from '../../shared/events/monitoring/audit.ts';
 import { seconds } from '../../shared/time.ts';
-import { DAY_MS, startOf } from '../../shared/time-buckets.ts';
-import { type Change, defineProjection, defineTable, type Handler, insert, on, tally, update } from '../projection.ts';
+import { DAY_MS, HOUR_MS, startOf } from '../../shared/time-buckets.ts';
+import { defineOpenHours, opening } from '../open-hours.ts';
+import {
+  type Change,
+  defineProjection,
+  defineTable,
+  type Handler,
+  insert,
+  on,
+  tally,
+  unversioned,
+  update,
+} from '../projection.ts';
 
 /** Records that an event can leave behind. */
 export type ActionKind = 'activity' | 'audit';
@@ -58,8 +69,20 @@ export const agentActionCountsTable = defineTable(
     entity_type: 'text',
     count: 'bigint',
   },
-  { key: ['workspace_id', 'agent_id', 'unit', 'start', 'kind', 'type', 'entity_type'] },
+  {
+    key: ['workspace_id', 'agent_id', 'unit', 'start', 'kind', 'type', 'entity_type'],
+    counted: {
+      of: 'actions',
+      open: `CASE b.unit WHEN 'hour' THEN o.hour WHEN 'day' THEN o.hour / ${DAY_MS} * ${DAY_MS} END`,
+      where: `r.agent_id = b.agent_id AND r.kind = b.kind AND r.type = b.type AND r.entity_type = b.entity_type
+        AND r.created_at >= b.start / 1000
+        AND r.created_at < (b.start + CASE b.unit WHEN 'hour' THEN ${HOUR_MS} ELSE ${DAY_MS} END) / 1000`,
+    },
+  },
 );
+
+/** The hour of each workspace's newest action. */
+const openHoursTable = defineOpenHours();
 
 /** The fields of an action that come from the activity or the audit entry. */
 interface Action {
@@ -70,15 +93,22 @@ interface Action {
 }
 
 /** An action with its hour and day buckets. */
-function acted({ meta }: DomainEvent, { agent_id, by: known_by }: Attributed, action: Action): Change[] {
+function acted(
+  { meta }: DomainEvent,
+  { agent_id, by: known_by }: Attributed,
+  action: Action,
+  isOpen: ReturnType<typeof opening>['isOpen'],
+): Change[] {
   const { at, number: id, workspace: workspace_id } = meta;
   const { kind, type, entity_type } = action;
   const counted = (unit: string, start: number) =>
     tally(agentActionCountsTable, { workspace_id, agent_id, unit, start, kind, type, entity_type });
+  const bucket = (unit: 'hour' | 'day', start = startOf(unit, at)) =>
+    unversioned(counted(unit, start), () => isOpen(unit, start));
   const changes = [
     insert(agentActionsTable, { workspace_id, id, agent_id, known_by, created_at: seconds(at), ...action }),
-    counted('hour', startOf('hour', at)),
-    counted('day', startOf('day', at)),
+    bucket('hour'),
+    bucket('day'),
   ];
   if (kind === 'activity' && type === COMMENT) changes.push(counted('all', 0));
   return changes;
@@ -86,14 +116,16 @@ function acted({ meta }: DomainEvent, { agent_id, by: known_by }: Attributed, ac
 
 /**
  * The numbers of a window must not change; rows are removed with their activities and audit entries only after no
- * window includes them.
+ * window includes them. They stay counted in their buckets, which are closed by then.
  */
-const forgotten = (kind: ActionKind, ids: readonly number[], { at, workspace }: Metadata): Change[] =>
-  ids.map((id) =>
+const forgotten = (kind: ActionKind, ids: readonly number[], { at, workspace }: Metadata): Change[] => [
+  opening(openHoursTable, workspace, at).opened,
+  ...ids.map((id) =>
     update(agentActionsTable, { workspace_id: workspace, kind, id }, (row) =>
       row.type === COMMENT || row.created_at * 1_000 >= at - WINDOW_MS ? row : undefined,
     ),
-  );
+  ),
+];
 
 const handlers: Handler[] = [...catalogue.values()]
   .filter(({ activity, audit }) => activity || audit)
@@ -113,14 +145,16 @@ const handlers: Handler[] = [...catalogue.values()]
         const { action: type, target_type, target_id } = entry;
         actions.push({ kind: 'audit', type, entity_type: target_type ?? '', entity_id: target_id ?? 0 });
       }
-      return actions.flatMap((action) => acted(event, attributed, action));
+      if (actions.length === 0) return [];
+      const { opened, isOpen } = opening(openHoursTable, event.meta.workspace, event.meta.at);
+      return [opened, ...actions.flatMap((action) => acted(event, attributed, action, isOpen))];
     },
   }));
 
 export const agentAttributionProjection = defineProjection({
   name: 'agent_attribution',
   version: 1,
-  tables: [agentActionsTable, agentActionCountsTable],
+  tables: [agentActionsTable, agentActionCountsTable, openHoursTable],
   handlers: [
     ...handlers,
     on(recordsPurged, ({ data, meta }) => (data.table === 'activities' ? forgotten('activity', data.ids, meta) : [])),

@@ -3,7 +3,20 @@ import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { HOUR } from '../../shared/time.ts';
-import { defineProjection, defineTable, type Handler, insert, on, remove, tally, update } from '../projection.ts';
+import { defineOpenHours, opening } from '../open-hours.ts';
+import {
+  defineProjection,
+  defineTable,
+  type Handler,
+  insert,
+  on,
+  remove,
+  tally,
+  unversioned,
+  update,
+} from '../projection.ts';
+
+const SECOND_MS = 1_000;
 
 /** Types of activities that an agent is shown if they mention it since it has its name. All of them are about tasks. */
 export const URGENT: readonly string[] = ['task_created', 'task_assigned', 'high_priority_alert'];
@@ -54,8 +67,19 @@ export const activityHoursTable = defineTable(
     type: 'text',
     count: 'bigint',
   },
-  { key: ['workspace_id', 'actor', 'start', 'type'], indexes: ['workspace_id, start'] },
+  {
+    key: ['workspace_id', 'actor', 'start', 'type'],
+    indexes: ['workspace_id, start'],
+    counted: {
+      of: 'activities',
+      open: `o.hour / ${SECOND_MS}`,
+      where: `r.actor = b.actor AND r.type = b.type AND r.created_at >= b.start AND r.created_at < b.start + ${HOUR}`,
+    },
+  },
 );
+
+/** The hour of each workspace's newest activity. */
+const openHoursTable = defineOpenHours();
 
 const handlers: Handler[] = [...catalogue.values()]
   .filter((definition) => definition.activity)
@@ -67,20 +91,28 @@ const handlers: Handler[] = [...catalogue.values()]
       const { workspace_id, type, actor, entity_type } = record;
       const key = { workspace_id, type, actor, entity_type };
       const hour = { workspace_id, actor, start: record.created_at - (record.created_at % HOUR), type };
-      return [insert(activitiesTable, record), tally(activityCountsTable, key), tally(activityHoursTable, hour)];
+      const { opened, isOpen } = opening(openHoursTable, workspace_id, event.meta.at);
+      return [
+        opened,
+        insert(activitiesTable, record),
+        tally(activityCountsTable, key),
+        unversioned(tally(activityHoursTable, hour), () => isOpen('hour', hour.start * SECOND_MS)),
+      ];
     },
   }));
 
 export const activitiesProjection = defineProjection({
   name: 'activities',
   version: 1,
-  tables: [activitiesTable, activityCountsTable, activityHoursTable],
+  tables: [activitiesTable, activityCountsTable, activityHoursTable, openHoursTable],
   handlers: [
     ...handlers,
-    on(recordsPurged, ({ data, meta: { workspace: workspace_id } }) =>
+    on(recordsPurged, ({ data, meta: { workspace: workspace_id, at } }) =>
       data.table !== 'activities'
         ? []
         : [
+            // The removed activities stay counted in their hours, so these are closed.
+            opening(openHoursTable, workspace_id, at + HOUR * SECOND_MS).opened,
             ...data.ids.map((id) => remove(activitiesTable, { workspace_id, id })),
             ...data.counts.map(({ type, actor, entity_type, count }) =>
               update(activityCountsTable, { workspace_id, type, actor, entity_type }, (row) => ({

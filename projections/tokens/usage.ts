@@ -4,16 +4,16 @@
  * last, all agents of the workspace are combined. For time lines, the days of an agent are stored once more, a month in
  * one row.
  *
- * A bucket is open until a report of a later bucket arrives. Each report changes some 17 open buckets, so a change of an
- * open bucket keeps no version: as of an earlier position, the reports of the buckets that were open then are added up
- * instead (`queries/tokens/usage.ts`). Late and purged reports change closed buckets, and these changes keep versions.
+ * Each report changes some 17 open buckets, which keep no versions (`open-hours.ts`): as of an earlier position, the
+ * reports of the buckets that were open then are added up instead (`queries/tokens/usage.ts`).
  */
 import { hash } from 'node:crypto';
 import { allInput, NANO } from '../../shared/contract/tokens/costs.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import type { TokenReport, tokenReportsPurged } from '../../shared/events/tokens/reports.ts';
 import { startOf, type Unit } from '../../shared/time-buckets.ts';
-import { type Change, change, defineTable, observed, type RowOf, unversioned, update } from '../projection.ts';
+import { defineOpenHours, NO_MOMENT, opening } from '../open-hours.ts';
+import { type Change, change, defineTable, type RowOf, unversioned, update } from '../projection.ts';
 
 export type Facet = 'agent' | 'session' | 'task' | 'model';
 
@@ -41,16 +41,8 @@ export const FACET_UNITS: Readonly<Record<Facet, readonly Unit[]>> = {
   model: ['hour', 'day', 'dekad'],
 };
 
-/** The hour of each workspace's newest report: buckets that end later are open. */
-export const tokenOpenHoursTable = defineTable(
-  'open_hours',
-  {
-    workspace_id: 'int',
-    /** Its start, Unix ms. */
-    hour: 'bigint',
-  },
-  { key: ['workspace_id'] },
-);
+/** The hour of each workspace's newest report. */
+export const tokenOpenHoursTable = defineOpenHours();
 
 /** Numbers come before texts: PostgreSQL finds their place in a row without reading the columns before them. */
 export const tokenUsageTable = defineTable(
@@ -289,27 +281,19 @@ const daysChanges = (workspace: number, used: readonly Used[], sign: 1 | -1): Ch
     ),
   );
 
-/** The change of a workspace's open hour, and whether a bucket is open after it. @param newest of the reports, Unix ms */
-function opening(workspace_id: number, newest: number) {
-  const hour = startOf('hour', newest);
-  const { change: opened, turn } = observed(tokenOpenHoursTable, { workspace_id }, (row) =>
-    newest === NONE || (row && row.hour >= hour) ? row : { workspace_id, hour },
-  );
-  let open: ReturnType<typeof startsOf> | undefined;
-  const isOpen = ({ unit, start }: Pick<Row, 'unit' | 'start'>): boolean => {
-    const { now } = turn();
-    if (!now) return false;
-    open ??= startsOf(now.hour);
-    return unit === ALL_TIME || start >= open[unit as Unit];
+/** The open hour after reports, and whether a bucket is open then. @param newest of the reports, Unix ms */
+function openingFor(workspace: number, newest: number) {
+  const { opened, isOpen } = opening(tokenOpenHoursTable, workspace, newest);
+  return {
+    opened,
+    isOpen: ({ unit, start }: Pick<Row, 'unit' | 'start'>) => unit === ALL_TIME || isOpen(unit as Unit, start),
   };
-  return { opened, isOpen };
 }
-const NONE = Number.NEGATIVE_INFINITY;
 
 /** The reports of one event in all of their buckets. @param at time of the event, Unix ms */
 export function usageChanges(workspace: number, at: number, reports: readonly TokenReport[]): Change[] {
   const used = reports.map((report) => usedBy(report.used_at ?? at, report));
-  const { opened, isOpen } = opening(workspace, Math.max(...used.map((one) => one.at)));
+  const { opened, isOpen } = openingFor(workspace, Math.max(...used.map((one) => one.at)));
   return [
     opened,
     ...bucketsOf(workspace, used).map((more) =>
@@ -324,7 +308,7 @@ export function usageChanges(workspace: number, at: number, reports: readonly To
 
 /** Subtracts the oldest reports. Buckets without reports are deleted. */
 export function usageRemoved(workspace: number, used: readonly Used[]): Change[] {
-  const { opened, isOpen } = opening(workspace, NONE);
+  const { opened, isOpen } = openingFor(workspace, NO_MOMENT);
   return [
     opened,
     ...bucketsOf(workspace, used).map((less) =>
