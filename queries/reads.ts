@@ -118,6 +118,15 @@ export const inWorkspace = <T extends AnyTable, const N extends T['name']>(
     .where('workspace_id', '=', workspace) as SelectQueryBuilder<{ [K in T as K['name']]: Row<K> }, N, object>;
 
 /**
+ * Whether a text column that is indexed by its hash has a value.
+ *
+ * As a function, the comparison is not taken for a second condition that few of the rows with this hash meet: the
+ * planner would then read all of them, and sort.
+ */
+export const isText = (column: string, value: string): RawBuilder<boolean> =>
+  sql`hashtext(${sql.ref(column)}) = hashtext(${value}) AND texteq(${sql.ref(column)}, ${value})`;
+
+/**
  * The rows of `page` that begin a page: up to its size, at least one. Rows beyond are not even read from the disk.
  *
  * @param page rows with a column `bytes`, such as all columns of a table that is `sized`

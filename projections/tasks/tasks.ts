@@ -5,7 +5,6 @@
 import { activeCron } from '../../shared/contract/tasks/recurrence.ts';
 import { priorityRank } from '../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
-import { taskCommented } from '../../shared/events/tasks/comments.ts';
 import { fieldsAfter, TASK_CHANGES, type TaskChange, taskChange } from '../../shared/events/tasks/evolution.ts';
 import {
   creatorAgentOf,
@@ -73,7 +72,6 @@ export const tasksTable = defineTable(
     /** Of a recurring task: the last due minute, Unix seconds, and the task created for it. */
     recurred_at: 'bigint?',
     recurred_child: 'bigint?',
-    comment_count: 'int',
     /** GitHub data of the record, by its names; null if there is none. */
     source: 'jsonb?',
   },
@@ -233,7 +231,6 @@ export const tasksProjection = defineProjection({
           cron_since: at,
           recurred_at: null,
           recurred_child: null,
-          comment_count: 0,
           source: null,
         }),
         insert(taskChangesTable, {
@@ -245,9 +242,6 @@ export const tasksProjection = defineProjection({
         counted(event, task, 1),
       ];
     }),
-    on(taskCommented, (event) => [
-      update(tasksTable, keyOf(event), (row) => ({ ...row, comment_count: row.comment_count + 1 })),
-    ]),
     ...TASK_CHANGES.map((type) => ({ type, handle: changed })),
     on(taskDeleted, (event) => [
       remove(tasksTable, keyOf(event)),

@@ -86,14 +86,14 @@ export function beatsSince(
   { agent, inLog = false }: { readonly agent?: number; readonly inLog?: boolean } = {},
 ): Sql {
   const whose = agent === undefined ? sql`true` : sql`agent_id = ${agent}`;
-  const summed = sql`SELECT agent_id, beats, first_at, last_at, position FROM ${windowsOf(reads)}
+  const summed = sql`SELECT agent_id, beats, last_at, position FROM ${windowsOf(reads)}
     WHERE workspace_id = ${workspace} AND ${whose} AND last_at >= ${since}
       ${agent === undefined ? sql`` : sql`AND window_id >= ${since - SKEW}::bigint * 1000000`}`;
   if (inLog || reads.past !== undefined) return summed;
   return sql`${summed}
-    UNION ALL SELECT agent_id, beats, first_at, last_at, 0::bigint FROM ${LEASES}
+    UNION ALL SELECT agent_id, beats, last_at, 0::bigint FROM ${LEASES}
       WHERE workspace_id = ${workspace} AND ${whose} AND beats > 0 AND last_at >= ${since}
-    UNION ALL SELECT agent_id, closed_beats, closed_first, closed_last, 0::bigint FROM ${LEASES} l
+    UNION ALL SELECT agent_id, closed_beats, closed_last, 0::bigint FROM ${LEASES} l
       WHERE workspace_id = ${workspace} AND ${whose} AND window_id IS NOT NULL AND closed_last >= ${since}
         AND NOT EXISTS (SELECT FROM ${windowsOf(reads)} w
           WHERE w.workspace_id = l.workspace_id AND w.agent_id = l.agent_id AND w.window_id = l.window_id)`;

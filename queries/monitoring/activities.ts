@@ -4,7 +4,7 @@ import { activitiesProjection } from '../../projections/monitoring/activities.ts
 import type { ActivitiesQuery, Activity } from '../../shared/contract/monitoring/activities.ts';
 import type { TaskView } from '../../shared/identity.ts';
 import { HOUR } from '../../shared/time.ts';
-import { inWorkspace, placeOfPage, prepared, type Reads, upToSize } from '../reads.ts';
+import { inWorkspace, isText, placeOfPage, prepared, type Reads, upToSize } from '../reads.ts';
 import { activitySeen } from '../tasks/visibility.ts';
 import { SUBJECT_MODELS, subjectOf } from './subjects.ts';
 
@@ -43,10 +43,10 @@ function matching(reads: Reads, view: TaskView, { type, actor, entity_type, sinc
   let found = inWorkspace(reads, activitiesProjection, 'activities', view.workspace).where(
     activitySeen(reads, view, 'activities'),
   );
-  if (types.length === 1) found = found.where('type', '=', types[0] as string);
+  if (types.length === 1) found = found.where(isText('type', types[0] as string));
   else if (types.length > 1) found = found.where('type', 'in', types);
-  if (actor !== undefined) found = found.where('actor', '=', actor);
-  if (entity_type !== undefined) found = found.where('entity_type', '=', entity_type);
+  if (actor !== undefined) found = found.where(isText('actor', actor));
+  if (entity_type !== undefined) found = found.where(isText('entity_type', entity_type));
   if (since !== undefined) found = found.where('created_at', '>', since);
   return found;
 }

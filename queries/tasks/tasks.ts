@@ -2,6 +2,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { agentsProjection } from '../../projections/agents/agents.ts';
 import { projectsProjection } from '../../projections/projects/projects.ts';
+import { taskCommentsProjection } from '../../projections/tasks/comments.ts';
 import { tasksProjection, tasksTable } from '../../projections/tasks/tasks.ts';
 import {
   type ListedTask,
@@ -28,6 +29,8 @@ export const TASK_MODELS: readonly string[] = [
   agentsProjection.name,
   ...PEOPLE_MODELS,
 ];
+/** Read models from which lists of tasks are built. */
+export const LISTED_TASK_MODELS: readonly string[] = [...TASK_MODELS, taskCommentsProjection.name];
 
 const isColumn = (field: keyof TaskRecord): field is keyof TaskRecord & keyof (typeof tasksTable)['columns'] =>
   field in tasksTable.columns;
@@ -61,9 +64,14 @@ const taskJson = (reads: Reads): RawBuilder<TaskRecord> => sql`json_build_object
 export const OPEN_TASK_JSON: RawBuilder<TaskRecord> = sql`json_build_object(${OWN_FIELDS}, ${PROJECT_FIELDS})`;
 /** The same without the fields from its project. */
 export const QUEUED_TASK_JSON = sql`json_build_object(${OWN_FIELDS})`;
-/** With the fields that only lists have. */
+/**
+ * With the fields that only lists have. Comments are counted here: in the row of the task, each comment would leave a
+ * version of the whole row.
+ */
 const listedTaskJson = (reads: Reads): RawBuilder<ListedTask> =>
-  sql`json_build_object(${fieldsOf(reads)}, 'comment_count', t.comment_count)`;
+  sql`json_build_object(${fieldsOf(reads)}, 'comment_count', (
+    SELECT count(*) FROM ${tableOf(reads, taskCommentsProjection, 'task_comments')} k
+    WHERE k.workspace_id = t.workspace_id AND k.task_id = t.id))`;
 
 /** Joins row `p`, the project of row `t`. */
 export const joinProject = (reads: Reads): RawBuilder<unknown> =>

@@ -13,7 +13,7 @@ import {
 import { withDisplayNames } from '../../../queries/names.ts';
 import { historyOf } from '../../../queries/tasks/history.ts';
 import { countRecurring } from '../../../queries/tasks/recurrence.ts';
-import { listTasks, TASK_MODELS, taskById } from '../../../queries/tasks/tasks.ts';
+import { LISTED_TASK_MODELS, listTasks, TASK_MODELS, taskById } from '../../../queries/tasks/tasks.ts';
 import { idParams } from '../../../shared/contract/common.ts';
 import { type HistoryEntry, historyQuery, historyResponse } from '../../../shared/contract/tasks/history.ts';
 import * as contract from '../../../shared/contract/tasks/tasks.ts';
@@ -74,7 +74,7 @@ const list = defineCachedRoute({
   rules: { agentKeys: 'any', strict: 'allowed', past: 'all', prompts: 'none' },
   query: contract.tasksQuery,
   responses: { 200: { description: 'A page of tasks', schema: contract.tasksResponse } },
-  cache: { models: TASK_MODELS, caller: [...TASK_VIEW, 'seesSecrets'] },
+  cache: { models: LISTED_TASK_MODELS, caller: [...TASK_VIEW, 'seesSecrets'] },
   async respond({ query, identity, services }) {
     const view = taskViewOf(identity);
     const asked = view.agent === null || query.assigned_to === view.agent.name ? query : withoutAssignee(query);

@@ -32,10 +32,8 @@ export const agentHeartbeatReceived = defineEvent({
     type: 'agent_heartbeat',
     ...aboutAgent(data.agent_id),
     actor: data.name,
-    description:
-      data.work_items_count === 0
-        ? `Heartbeat of ${data.name}: nothing to do`
-        : `Heartbeat of ${data.name}: ${data.work_items_count} work items`,
+    // Without their number: the search keeps each different text.
+    description: `Heartbeat of ${data.name}: ${data.work_items_count === 0 ? 'nothing to do' : data.work_item_types.join(', ').replaceAll('_', ' ')}`,
     data: { workItemsCount: data.work_items_count, workItemTypes: data.work_item_types },
   }),
   frames: ({ data, meta }) => [idleFrame(data, meta.at)],

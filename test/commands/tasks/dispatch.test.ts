@@ -325,7 +325,6 @@ describe('tasks for the agent runner: rows', () => {
     const done = decideDispatchResponse(given(...first).state, 1, answer({ sessionId: 's1' }), 12);
     expect(row(...first, ...done)).to.deep.include({
       ...{ asked: null, status: 'review', counted: 'review', outcome: 'success', resolution: 'It is dry.' },
-      comment_count: 1,
     });
     const failed = decideDispatchFailed(given(...first).state, 1, 'no paper');
     expect(row(...first, ...failed)).to.deep.include({

@@ -16,10 +16,10 @@ describe('projection leases', () => {
     );
     const row = { workspace_id: 4, window_id: 5 };
     expect(rowsAfter(leasesProjection, events).windows).to.have.deep.members([
-      { ...row, agent_id: 1, beats: 3, first_at: 1_000, last_at: 1_060, position: 1 },
-      { ...row, agent_id: 2, beats: 1, first_at: 1_007, last_at: 1_007, position: 1 },
-      { ...row, agent_id: 3, beats: 1, first_at: 1_009, last_at: 1_009, position: 2 },
-      { ...row, window_id: 6, agent_id: 1, beats: 2, first_at: 1_000, last_at: 1_005, position: 3 },
+      { ...row, agent_id: 1, beats: 3, last_at: 1_060, position: 1 },
+      { ...row, agent_id: 2, beats: 1, last_at: 1_007, position: 1 },
+      { ...row, agent_id: 3, beats: 1, last_at: 1_009, position: 2 },
+      { ...row, window_id: 6, agent_id: 1, beats: 2, last_at: 1_005, position: 3 },
     ]);
   });
 

@@ -36,6 +36,7 @@ describe('projection activities', () => {
       activities: [],
       activity_counts: [],
       activity_hours: [],
+      open_hours: [],
     });
   });
   it('counts by type, actor and kind of entity', () => {

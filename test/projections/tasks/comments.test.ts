@@ -44,14 +44,14 @@ describe('projection task_comments', () => {
 });
 
 describe('projection tasks: comments', () => {
-  it('counts comments without changing the update time of the task', () => {
+  it('leaves the row of the task as it is', () => {
     const { tasks } = rowsAfter(tasksProjection, eventsOf([created(), said(31), said(32, 31)]));
-    expect(tasks[0]).to.deep.include({ comment_count: 2, updated_at: at(1) });
+    expect(tasks[0]).to.deep.include({ updated_at: at(1), position: 1 });
   });
 
   it('changes the task and the counts if a mention assigns it', () => {
     const { tasks, task_counts } = rowsAfter(tasksProjection, eventsOf([created(), said(31), assigned]));
-    expect(tasks[0]).to.deep.include({ assigned_to: 'ada', status: 'assigned', updated_at: at(3), comment_count: 1 });
+    expect(tasks[0]).to.deep.include({ assigned_to: 'ada', status: 'assigned', updated_at: at(3) });
     expect(task_counts.filter(({ count }) => count > 0)).to.have.length(1);
     expect(task_counts.find(({ count }) => count > 0)).to.deep.include({ assigned_to: 'ada', status: 'assigned' });
   });

@@ -108,7 +108,6 @@ describe('projection tasks', () => {
       cron_since: at(1),
       recurred_at: null,
       recurred_child: null,
-      comment_count: 0,
       source: null,
       position: 1,
     });

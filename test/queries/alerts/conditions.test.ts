@@ -115,7 +115,7 @@ const TABLES = {
 const REST: Readonly<Record<EntityType, string>> = {
   agent: `'tenant_id', 1, 'alive_at', 0, 'source', 'manual', 'hidden', 0`,
   task: `'priority_rank', 0, 'project_ticket_no', 1, 'created_by', 'x', 'retry_count', 0, 'tags', '[]'::jsonb,
-    'metadata', '{}'::jsonb, 'dispatch_attempts', 0, 'comment_count', 0`,
+    'metadata', '{}'::jsonb, 'dispatch_attempts', 0`,
   session: `'user_messages', 0, 'assistant_messages', 0, 'tool_uses', 0, 'settings', '{}'::jsonb`,
   activity: `'data', '{}'::jsonb`,
 };

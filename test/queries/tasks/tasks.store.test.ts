@@ -39,12 +39,12 @@ describe('task queries, with 100,000 tasks', function () {
       await models.query(`
       INSERT INTO ${schema}.tasks (workspace_id, id, title, status, priority, priority_rank, project_id,
         project_ticket_no, assigned_to, assignee_id, created_by, created_at, updated_at, due_date, retry_count, completed_at, tags,
-        metadata, dispatch_attempts, comment_count, position)
+        metadata, dispatch_attempts, position)
       SELECT 1, n, 'task', ${list(TASK_STATUSES)}[n % ${TASK_STATUSES.length} + 1],
         ${list(PRIORITIES)}[n % 4 + 1], n % 4, n % ${PROJECTS} + 1, n,
         CASE WHEN n % 3 > 0 THEN 'agent-' || n % ${AGENTS} END,
         CASE WHEN n % 3 > 1 THEN n % ${AGENTS} + 1 END, 'x', 1700000000 + n, 1700000000 + n * 7 % 50000,
-        CASE WHEN n % 2 = 0 THEN 1800000000 + n % 1000 END, 0, NULL, '[]', '{}', 0, 0, n
+        CASE WHEN n % 2 = 0 THEN 1800000000 + n % 1000 END, 0, NULL, '[]', '{}', 0, n
       FROM generate_series(${done} + 1, ${done} + ${PART}) n`);
     await models.query(`
       INSERT INTO ${schema}.task_counts (workspace_id, status, priority, assigned_to, assignee_id, project_id, count, position)
