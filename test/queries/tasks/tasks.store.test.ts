@@ -5,6 +5,7 @@ import { addIndexes, addKey, createBareTables, dropSchema } from '../../../infra
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
+import { taskCommentsProjection } from '../../../projections/tasks/comments.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import type { Reads } from '../../../queries/reads.ts';
 import { assignmentsFor, taskStatsOf } from '../../../queries/tasks/assignments.ts';
@@ -26,7 +27,7 @@ describe('task queries, with 100,000 tasks', function () {
   this.timeout(180_000);
   let asked: { readonly node: RootOperationNode; readonly queryId: QueryId }[] = [];
   let watched: Reads;
-  const models = readModels([tasksProjection, projectsProjection, agentsProjection]);
+  const models = readModels([tasksProjection, taskCommentsProjection, projectsProjection, agentsProjection]);
   before(async () => {
     const list = (texts: readonly string[]) => `(ARRAY[${texts.map((text) => `'${text}'`).join()}])`;
     const schema = schemaOf(tasksProjection);
@@ -206,7 +207,12 @@ describe('lists of large tasks', () => {
   const large = [{ metadata: { text: 'x'.repeat(190_000) } }, { description: '\u0001'.repeat(40_000) }] as const;
   for (const [at, fields] of large.entries())
     it(`are not read beyond the size of a page (${['compressed JSON', 'escaped text'][at]})`, async () => {
-      const { reads, tell, close } = await openReadModels([tasksProjection, projectsProjection, agentsProjection]);
+      const { reads, tell, close } = await openReadModels([
+        tasksProjection,
+        taskCommentsProjection,
+        projectsProjection,
+        agentsProjection,
+      ]);
       try {
         await tell(...Array.from({ length: 40 }, (_, n) => createdAs(n + 1, fields)));
         const query = { limit: 200, offset: 0 } as TasksQuery;

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect } from 'chai';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { projectsProjection } from '../../../projections/projects/projects.ts';
+import { taskCommentsProjection } from '../../../projections/tasks/comments.ts';
 import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
 import { requireSeen } from '../../../queries/tasks/visibility.ts';
@@ -59,7 +60,7 @@ describe('task visibility', () => {
     ...[agent('ada', 1), agent('ada', null), agent('ada', 7), agent('bob', 2), agent('', 3), agent('Ada', 0)],
   ];
 
-  const models = readModels([tasksProjection, projectsProjection, agentsProjection], () => [
+  const models = readModels([tasksProjection, taskCommentsProjection, projectsProjection, agentsProjection], () => [
     ...owners.map(({ creatorAgent, ...assignee }, index) => {
       const actor = { type: 'agent', id: creatorAgent ?? 0, name: 'agent' } as const;
       return [createdAs(index + 1, assignee), creatorAgent === null ? {} : { actor }] as const;
