@@ -42,7 +42,6 @@ export const documentsTable = defineTable(
   { workspace_id: 'int', type: 'text', id: 'bigint', text: 'text', created_at: 'bigint' },
   {
     key: ['workspace_id', 'type', 'id'],
-    indexes: ['workspace_id, type, created_at DESC, id DESC'],
     searched: ['text'],
   },
 );

@@ -54,6 +54,8 @@ type Source = DocumentType | 'routine';
 const typeOf = (source: Source): DocumentType => (source === 'routine' ? 'activity' : source);
 
 const LATEST = sql`ORDER BY created_at DESC, id DESC`;
+/** The same within a type of documents: ids increase with time, and the primary key has their order. */
+const HIGHEST = sql`ORDER BY id DESC`;
 const place = ({ reads }: Search, table: 'documents' | 'phrases' | 'phrase_uses') =>
   tableOf(reads, searchProjection, table);
 
@@ -81,16 +83,16 @@ function amongNewest(search: Search, source: Source, rows: number): RawBuilder<u
           FROM (SELECT * FROM ${place(search, 'phrase_uses')} WHERE workspace_id = ${workspace} ${LATEST} LIMIT ${rows}) u
           JOIN ${place(search, 'phrases')} p USING (workspace_id, phrase)`
       : sql`SELECT id, created_at, text FROM ${place(search, 'documents')}
-          WHERE workspace_id = ${workspace} AND type = ${source} ${LATEST} LIMIT ${rows}`;
+          WHERE workspace_id = ${workspace} AND type = ${source} ${HIGHEST} LIMIT ${rows}`;
   return sql`(SELECT ${source}::text AS source, id, created_at FROM (${newest}) newest
-    WHERE text LIKE ${pattern} AND ${seen(search, sql.lit(source), sql.ref('newest.id'))} ${LATEST} LIMIT ${limit})`;
+    WHERE text LIKE ${pattern} AND ${seen(search, sql.lit(source), sql.ref('newest.id'))} ${source === 'routine' ? LATEST : HIGHEST} LIMIT ${limit})`;
 }
 
 /** Matches among all documents of some types. The inner query has no order, which could make the planner scan. */
 function amongDocuments(search: Search, types: readonly Source[]): RawBuilder<unknown> {
   const { workspace, pattern, limit } = search;
   return sql`(SELECT source, id, created_at FROM (
-      SELECT source, id, created_at, row_number() OVER (PARTITION BY source ${LATEST}) AS place FROM (
+      SELECT source, id, created_at, row_number() OVER (PARTITION BY source ${HIGHEST}) AS place FROM (
         SELECT type AS source, id, created_at FROM ${place(search, 'documents')}
         WHERE text LIKE ${pattern} AND workspace_id = ${workspace} AND type = ANY(${types}) OFFSET 0
       ) matching WHERE ${seen(search, sql.ref('matching.source'), sql.ref('matching.id'))}
