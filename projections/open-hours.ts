@@ -9,7 +9,10 @@
 import { startOf, type Unit } from '../shared/time-buckets.ts';
 import { type Change, defineTable, observed } from './projection.ts';
 
-/** The hour of each workspace's newest summed event: buckets that end later are open. */
+/** In place of a workspace: the open hour is that of all of them. Views of the past (`counted`) read only this row. */
+export const ALL_WORKSPACES = 0;
+
+/** The hour of the newest summed event, of each workspace or of all: buckets that end later are open. */
 export const defineOpenHours = () =>
   defineTable(
     'open_hours',
@@ -25,8 +28,9 @@ export const defineOpenHours = () =>
 export const NO_MOMENT = Number.NEGATIVE_INFINITY;
 
 /**
- * The change of a workspace's open hour, and whether a bucket is open after it.
+ * The change of an open hour, and whether a bucket is open after it.
  *
+ * @param workspace_id or `ALL_WORKSPACES`
  * @param newest of the events that are summed, Unix ms
  */
 export function opening(

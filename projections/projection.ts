@@ -108,8 +108,8 @@ export interface CountedRows {
   /** The counted table. */
   readonly of: string;
   /**
-   * SQL: where the bucket of row `b` starts if it is the open one, from the workspace's open hour `o.hour` (Unix ms).
-   * NULL: its unit has versions.
+   * SQL: where the bucket of row `b` starts if it is the open one, from `open_hour` (Unix ms). NULL: its unit has
+   * versions.
    */
   readonly open: string;
   /** SQL: whether row `b` counts row `r` of the counted table. Their workspaces agree. */

@@ -11,7 +11,7 @@ import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { auditOf } from '../../shared/events/monitoring/audit.ts';
 import { seconds } from '../../shared/time.ts';
 import { DAY_MS, HOUR_MS, startOf } from '../../shared/time-buckets.ts';
-import { defineOpenHours, opening } from '../open-hours.ts';
+import { ALL_WORKSPACES, defineOpenHours, opening } from '../open-hours.ts';
 import {
   type Change,
   defineProjection,
@@ -73,7 +73,7 @@ export const agentActionCountsTable = defineTable(
     key: ['workspace_id', 'agent_id', 'unit', 'start', 'kind', 'type', 'entity_type'],
     counted: {
       of: 'actions',
-      open: `CASE b.unit WHEN 'hour' THEN o.hour WHEN 'day' THEN o.hour / ${DAY_MS} * ${DAY_MS} END`,
+      open: `open_hour - open_hour % CASE b.unit WHEN 'hour' THEN ${HOUR_MS} WHEN 'day' THEN ${DAY_MS} END`,
       where: `r.agent_id = b.agent_id AND r.kind = b.kind AND r.type = b.type AND r.entity_type = b.entity_type
         AND r.created_at >= b.start / 1000
         AND r.created_at < (b.start + CASE b.unit WHEN 'hour' THEN ${HOUR_MS} ELSE ${DAY_MS} END) / 1000`,
@@ -81,7 +81,7 @@ export const agentActionCountsTable = defineTable(
   },
 );
 
-/** The hour of each workspace's newest action. */
+/** The hour of the newest action. */
 const openHoursTable = defineOpenHours();
 
 /** The fields of an action that come from the activity or the audit entry. */
@@ -119,7 +119,7 @@ function acted(
  * window includes them. They stay counted in their buckets, which are closed by then.
  */
 const forgotten = (kind: ActionKind, ids: readonly number[], { at, workspace }: Metadata): Change[] => [
-  opening(openHoursTable, workspace, at).opened,
+  opening(openHoursTable, ALL_WORKSPACES, at).opened,
   ...ids.map((id) =>
     update(agentActionsTable, { workspace_id: workspace, kind, id }, (row) =>
       row.type === COMMENT || row.created_at * 1_000 >= at - WINDOW_MS ? row : undefined,
@@ -146,7 +146,7 @@ const handlers: Handler[] = [...catalogue.values()]
         actions.push({ kind: 'audit', type, entity_type: target_type ?? '', entity_id: target_id ?? 0 });
       }
       if (actions.length === 0) return [];
-      const { opened, isOpen } = opening(openHoursTable, event.meta.workspace, event.meta.at);
+      const { opened, isOpen } = opening(openHoursTable, ALL_WORKSPACES, event.meta.at);
       return [opened, ...actions.flatMap((action) => acted(event, attributed, action, isOpen))];
     },
   }));

@@ -3,7 +3,7 @@ import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { HOUR } from '../../shared/time.ts';
-import { defineOpenHours, opening } from '../open-hours.ts';
+import { ALL_WORKSPACES, defineOpenHours, opening } from '../open-hours.ts';
 import {
   defineProjection,
   defineTable,
@@ -73,13 +73,13 @@ export const activityHoursTable = defineTable(
     indexes: ['workspace_id, start'],
     counted: {
       of: 'activities',
-      open: `o.hour / ${SECOND_MS}`,
+      open: `open_hour / ${SECOND_MS}`,
       where: `r.actor = b.actor AND r.type = b.type AND r.created_at >= b.start AND r.created_at < b.start + ${HOUR}`,
     },
   },
 );
 
-/** The hour of each workspace's newest activity. */
+/** The hour of the newest activity. */
 const openHoursTable = defineOpenHours();
 
 const handlers: Handler[] = [...catalogue.values()]
@@ -92,7 +92,7 @@ const handlers: Handler[] = [...catalogue.values()]
       const { workspace_id, type, actor, entity_type } = record;
       const key = { workspace_id, type, actor, entity_type };
       const hour = { workspace_id, actor, start: record.created_at - (record.created_at % HOUR), type };
-      const { opened, isOpen } = opening(openHoursTable, workspace_id, event.meta.at);
+      const { opened, isOpen } = opening(openHoursTable, ALL_WORKSPACES, event.meta.at);
       return [
         opened,
         insert(activitiesTable, record),
@@ -113,7 +113,7 @@ export const activitiesProjection = defineProjection({
         ? []
         : [
             // The removed activities stay counted in their hours, so these are closed.
-            opening(openHoursTable, workspace_id, at + HOUR * SECOND_MS).opened,
+            opening(openHoursTable, ALL_WORKSPACES, at + HOUR * SECOND_MS).opened,
             ...data.ids.map((id) => remove(activitiesTable, { workspace_id, id })),
             ...data.counts.map(({ type, actor, entity_type, count }) =>
               update(activityCountsTable, { workspace_id, type, actor, entity_type }, (row) => ({
