@@ -134,7 +134,8 @@ function updatedFrom(
   const different = (Object.keys(next) as (keyof TaskData)[]).filter(
     (field) => next[field] !== task[field] && JSON.stringify(next[field]) !== JSON.stringify(task[field]),
   );
-  const { title, status, priority, assigned_to, assignee_id, project_id, outcome } = task;
+  const reassigned = task.assigned_to !== next.assigned_to || task.assignee_id !== next.assignee_id;
+  const { assigned_to, assignee_id } = task;
   return taskUpdated.draft({
     task_id: id,
     created_at,
@@ -142,14 +143,8 @@ function updatedFrom(
     given: sentIn(fields),
     changed: different,
     before: {
-      title,
-      status,
-      priority,
-      assigned_to,
-      ...(assignee_id !== undefined && { assignee_id }),
-      project_id,
-      outcome,
       ...Object.fromEntries(different.map((field) => [field, task[field]])),
+      ...(reassigned && { assigned_to, ...(assignee_id !== undefined && { assignee_id }) }),
     },
     ...(moved && { moved }),
     ...(source && { github: source }),

@@ -316,7 +316,10 @@ export const taskDecider = defineDecider<TaskState>({
       ...[taskDispatchAccepted, taskDispatchFailed, taskWithheld, taskReviewAccepted],
     ]),
     changes([taskUpdated], (state, { task, before, changed: names }, by) => ({
-      subscribers: task.assigned_to === before.assigned_to ? state.subscribers : followedBy(state, [task.assigned_to]),
+      subscribers:
+        before.assigned_to === undefined || before.assigned_to === task.assigned_to
+          ? state.subscribers
+          : followedBy(state, [task.assigned_to]),
       writers: writtenBy(
         state.writers,
         by ? writerName(by) : null,

@@ -176,7 +176,7 @@ const records: readonly Handler[] = [
     document(meta.workspace, 'task', taskId, seconds(meta.at), [task.title, task.description, task.assigned_to]),
   ]),
   on(taskUpdated, ({ data: { task_id: taskId, task, before }, meta }) => {
-    const same = task.title === before.title && task.assigned_to === before.assigned_to && !('description' in before);
+    const same = !('title' in before || 'assigned_to' in before || 'description' in before);
     return same ? [] : rewritten(meta.workspace, 'task', taskId, [task.title, task.description, task.assigned_to]);
   }),
   on(pipelineCreated, ({ data: { pipeline_id: pipelineId, name, description }, meta }) => [

@@ -38,7 +38,9 @@ export const ticketsProjection = defineProjection({
     on(taskCreated, (event) => [ticket(event, event.data.task.project_id, event.data.task.project_ticket_no)]),
     on(taskUpdated, (event) => {
       const { task, before } = event.data;
-      return task.project_id === before.project_id ? [] : [ticket(event, task.project_id, task.project_ticket_no)];
+      return task.project_id === (before.project_id ?? task.project_id)
+        ? []
+        : [ticket(event, task.project_id, task.project_ticket_no)];
     }),
     on(taskMoved, (event) => [ticket(event, event.data.after.project_id, event.data.project_ticket_no)]),
   ],

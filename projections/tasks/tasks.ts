@@ -5,6 +5,7 @@
 import { activeCron } from '../../shared/contract/tasks/recurrence.ts';
 import { priorityRank } from '../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
+import { taskBefore } from '../../shared/events/tasks/changes.ts';
 import { fieldsAfter, TASK_CHANGES, type TaskChange, taskChange } from '../../shared/events/tasks/evolution.ts';
 import {
   creatorAgentOf,
@@ -208,7 +209,7 @@ function changed(event: AboutTask): Change[] {
             project_id: task.project_id ?? row.project_id,
           })),
         ]),
-    ...(before ? moved(event, { ...task, assignee_id: undefined, ...before } as TaskPlace, task as TaskPlace) : []),
+    ...(before ? moved(event, taskBefore({ task: task as TaskData, before }), task as TaskPlace) : []),
   ];
 }
 

@@ -45,7 +45,7 @@ export const createdAs = (taskId: number, fields: Partial<TaskData> = {}) =>
 /** The task with these fields, after it was as `created(before)` says. */
 export const updated = (fields: Partial<TaskData>, before: Partial<TaskData> = {}) => {
   const old = { ...TASK, ...before };
-  const { title, status, priority, assigned_to, assignee_id, project_id, outcome } = old;
+  const { assigned_to, assignee_id } = old;
   const was = Object.fromEntries(Object.keys(fields).map((field) => [field, old[field as keyof TaskData]]));
   return taskUpdated.draft({
     task_id: 7,
@@ -55,8 +55,7 @@ export const updated = (fields: Partial<TaskData>, before: Partial<TaskData> = {
     changed: Object.keys(fields),
     before: {
       ...was,
-      ...{ title, status, priority, assigned_to, project_id, outcome },
-      ...(assignee_id !== undefined && { assignee_id }),
+      ...('assigned_to' in fields && { assigned_to, ...(assignee_id !== undefined && { assignee_id }) }),
     },
   });
 };

@@ -14,17 +14,6 @@ import {
   taskSource,
 } from './tasks.ts';
 
-/** Fields of the task before a change that activities show and counts use. */
-const TOLD = {
-  title: true,
-  status: true,
-  priority: true,
-  assigned_to: true,
-  assignee_id: true,
-  project_id: true,
-  outcome: true,
-} as const;
-
 export const taskUpdated = defineEvent({
   type: 'TaskUpdated',
   doc: 'Fields of a task were set. `task` is the whole task afterwards. A new assignee follows it.',
@@ -37,15 +26,16 @@ export const taskUpdated = defineEvent({
     given: z.array(z.string()),
     /** Fields that changed, by their names in the record. */
     changed: z.array(z.string()),
-    /** The previous values of changed fields, and of the fields that activities and counts need. */
-    before: taskData.pick(TOLD).extend(taskData.omit(TOLD).partial().shape),
+    /** The previous values of these fields. With another assignee, `assigned_to` and, if it was an agent, its id. */
+    before: taskData.partial(),
     /** The names of both projects at that time, for the activity; absent: the task stayed in its project. */
     moved: z.object({ from: z.string(), to: z.string() }).optional(),
     /** For the frame; absent: the task has no GitHub data. */
     github: taskSource.optional(),
   }),
   secrets: { fields: ['task.metadata', 'before.metadata'], owner: taskOwner },
-  activity: ({ data: { task_id: taskId, task, before, given, moved } }) => {
+  activity: ({ data: { task_id: taskId, task, given, moved, ...data } }) => {
+    const before = taskBefore({ task, before: data.before });
     const changes = entriesOf(before, task, moved);
     if (changes.length === 0) return undefined;
     const sent = (field: string) => given.includes(field);
@@ -75,19 +65,30 @@ export const taskUpdated = defineEvent({
       task_id,
       title: task.title,
       agent: task.assigned_to,
-      before,
+      before: taskBefore({ task, before }),
       after: task,
       reason: task.error_message,
     }),
   frames: ({ data, meta }) => [taskFrame('task.updated', data, meta)],
 });
 
-type Told = Pick<TaskData, keyof typeof TOLD>;
+/** The task before a change. An assignee is given whole: without an id, it was no agent. */
+export const taskBefore = ({
+  task,
+  before,
+}: {
+  readonly task: TaskData;
+  readonly before: Partial<TaskData>;
+}): TaskData => ({
+  ...task,
+  ...(before.assigned_to !== undefined && { assignee_id: undefined }),
+  ...before,
+});
 
 /** One entry for each change that an activity mentions. */
 function entriesOf(
-  before: Told,
-  now: Told,
+  before: TaskData,
+  now: TaskData,
   moved: { readonly from: string; readonly to: string } | undefined,
 ): string[] {
   const entries: string[] = [];

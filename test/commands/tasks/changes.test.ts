@@ -7,7 +7,7 @@ import { tasksProjection } from '../../../projections/tasks/tasks.ts';
 import { PRIORITIES, TASK_STATUSES } from '../../../shared/contract/tasks/tasks.ts';
 import type { DomainEvent, EventDefinition, EventOf } from '../../../shared/events/define.ts';
 import { activityOf } from '../../../shared/events/monitoring/activities.ts';
-import { taskUpdated } from '../../../shared/events/tasks/changes.ts';
+import { taskBefore, taskUpdated } from '../../../shared/events/tasks/changes.ts';
 import type { TaskData } from '../../../shared/events/tasks/tasks.ts';
 import { MASK } from '../../../shared/secrets.ts';
 import { type Draft, eventsOf, givenFor, refusalOf, rowsAfter } from '../../support/kit.ts';
@@ -69,7 +69,21 @@ describe('task: update', () => {
       given: ['title', 'tags', 'retry_count'],
       changed: ['title', 'tags'],
     });
-    expect(updateOf(drafts).before).to.deep.include({ title: TASK.title, tags: [], status: 'inbox' });
+    expect(updateOf(drafts).before).to.deep.equal({ title: TASK.title, tags: [] });
+    expect(taskBefore(updateOf(drafts))).to.deep.equal(TASK);
+  });
+
+  it('records the previous assignee whole, so that its counts can be found', () => {
+    const changed = (assigned: Partial<TaskData>, fields: TaskFields) => {
+      const { state } = given(created({ ...assigned, status: 'assigned' }));
+      return updateOf(decideUpdate(state, change(fields)));
+    };
+    const agent = { assigned_to: 'ada', assignee_id: 3 };
+    const left = changed(agent, { assigned_to: '' });
+    expect(left.before).to.deep.include(agent);
+    expect(taskBefore(left)).to.deep.include(agent);
+    const came = changed({ assigned_to: 'olga' }, { assigned_to: 'ada' });
+    expect(taskBefore({ ...came, task: { ...came.task, assignee_id: 3 } }).assignee_id).to.equal(undefined);
   });
 
   it('without a field records nothing; with an unchanged value it records an event', () => {
