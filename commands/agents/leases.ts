@@ -3,12 +3,12 @@
  * summary; the stream of summaries knows which parts of it were appended. So each heartbeat is summed up exactly once,
  * wherever a process dies, and several processes may do this at the same time.
  */
-import { randomUUID } from 'node:crypto';
 import { oldSummaries } from '../../queries/agents/leases.ts';
 import type { Reads } from '../../queries/reads.ts';
 import { AppError } from '../../shared/errors.ts';
 import { heartbeatSummariesRemoved, heartbeatsReceived } from '../../shared/events/agents/heartbeat.ts';
 import type { EventDraft, EventOf } from '../../shared/events/define.ts';
+import { newId } from '../../shared/ids.ts';
 import type { AgentPlace, ClosedLease, Leases, LeaseWindow } from '../../shared/ports/agents/leases.ts';
 import type { ReadModels } from '../../shared/ports/read-models.ts';
 import { DAY, seconds } from '../../shared/time.ts';
@@ -84,7 +84,7 @@ export interface SummaryParts {
  */
 async function append({ commands, leases }: Pick<SummaryParts, 'commands' | 'leases'>, closed: LeaseWindow) {
   const { tenant, workspace, window } = closed;
-  const context = scheduledContext(randomUUID(), tenant, workspace);
+  const context = scheduledContext(newId(), tenant, workspace);
   let agents = 0;
   let position = 0;
   let after = 0;
@@ -149,7 +149,7 @@ export async function removeOldSummaries(
 ): Promise<number> {
   if (days === 0) return 0;
   const before = seconds(now()) - Math.max(days, COUNTED_DAYS) * DAY;
-  const run = randomUUID();
+  const run = newId();
   let removed = 0;
   for (const { id: workspace, tenant } of workspaces) {
     let some: EventOf<typeof heartbeatSummariesRemoved>['data']['agents'] = [];

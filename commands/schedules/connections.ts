@@ -2,9 +2,9 @@
  * Ends connections without recent heartbeats; their agents go offline. The read model names the candidates, the agent's
  * own stream decides.
  */
-import { randomUUID } from 'node:crypto';
 import { connectionClosed } from '../../shared/events/connections.ts';
 import { firstOf } from '../../shared/events/define.ts';
+import { newId } from '../../shared/ids.ts';
 import type { Leases } from '../../shared/ports/agents/leases.ts';
 import { MINUTE, seconds } from '../../shared/time.ts';
 import { agentDecider, agentStream } from '../agents/agents.ts';
@@ -34,7 +34,7 @@ export interface StaleSearch {
 /** Checks all workspaces once. @returns the ids of the ended connections */
 export async function disconnectStale(parts: StaleSearch): Promise<readonly string[]> {
   const since = parts.now() - parts.timeoutMinutes * MINUTE * 1_000;
-  const run = randomUUID();
+  const run = newId();
   const ended: string[] = [];
   for (const stale of await parts.staleConnections(seconds(since))) {
     const { tenant, workspace, agent_id: agentId, connection_id: connectionId } = stale;

@@ -13,8 +13,8 @@
  *
  * A message is recorded after it was sent: it is delivered at least once, with an id derived from that of its event.
  */
-import { randomUUID } from 'node:crypto';
 import { eventOfMessage, type WebhookMessage } from '../../../shared/events/webhooks/messages.ts';
+import { newId } from '../../../shared/ids.ts';
 import type { LoggedEvent, Position } from '../../../shared/ports/event-log.ts';
 import type { Outgoing } from '../../../shared/ports/outgoing.ts';
 import type { Claim, Resume, WebhookQueue } from '../../../shared/ports/webhooks/queue.ts';
@@ -285,7 +285,7 @@ async function disable(
   message: WebhookMessage,
   reason: 'failures' | 'gone',
 ): Promise<void> {
-  const { origin } = scheduledContext(randomUUID(), tenant, claim.workspace);
+  const { origin } = scheduledContext(newId(), tenant, claim.workspace);
   const context = { origin: { ...origin, causationId: eventOfMessage(message.id) ?? null } };
   const admins = await adminsOf(claim.workspace);
   await commands.execute(webhookDecider, webhookStream(claim.workspace, claim.webhook), context, (state) =>

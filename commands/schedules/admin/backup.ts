@@ -1,6 +1,6 @@
 /** Writes a backup every night, and removes the oldest ones. */
-import { randomUUID } from 'node:crypto';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
+import { newId } from '../../../shared/ids.ts';
 import type { Backups } from '../../../shared/ports/admin/backup.ts';
 import { createBackup } from '../../admin/backup.ts';
 import type { Commands } from '../../handler.ts';
@@ -22,7 +22,7 @@ export function backupSchedule(parts: {
     enabled: isOn(setting, 'general.auto_backup'),
     async run() {
       const keep = Number(await setting('general.backup_retention_count'));
-      const context = scheduledContext(randomUUID(), DEFAULT_TENANT, DEFAULT_WORKSPACE);
+      const context = scheduledContext(newId(), DEFAULT_TENANT, DEFAULT_WORKSPACE);
       const { name, events } = await createBackup(commands, context, backups, keep);
       return `${name} was written: ${counted(events, 'event', 'events')}.`;
     },

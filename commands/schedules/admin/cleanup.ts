@@ -1,5 +1,4 @@
 /** Once a day, removes rows from the lists that are older than the settings allow. */
-import { randomUUID } from 'node:crypto';
 import { expiredNotifications } from '../../../queries/monitoring/notifications.ts';
 import type { Reads } from '../../../queries/reads.ts';
 import { allWorkspaces } from '../../../queries/workspaces/workspaces.ts';
@@ -7,6 +6,7 @@ import type { SettingName } from '../../../shared/contract/admin/settings.ts';
 import { CLEANUP_STREAM, oldRecordsRemoved } from '../../../shared/events/admin/cleanup.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
 import { notificationsDeleted } from '../../../shared/events/monitoring/notifications.ts';
+import { newId } from '../../../shared/ids.ts';
 import { DAY, seconds } from '../../../shared/time.ts';
 import { type Cleaning, cleanUp as cleanUpOne } from '../../admin/cleanup.ts';
 import { removeOldSummaries } from '../../agents/leases.ts';
@@ -34,7 +34,7 @@ export async function cleanUp(parts: {
 }): Promise<number> {
   const { commands, reads, notificationDays, now } = parts;
   if (notificationDays === 0) return 0;
-  const run = randomUUID();
+  const run = newId();
   const before = seconds(now()) - notificationDays * DAY;
   let removed = 0;
   while (now() < parts.deadline) {
@@ -85,7 +85,7 @@ export async function cleanUpWorkspaces(parts: {
   readonly deadline: number;
 }): Promise<Readonly<Record<CleanedTable, number>>> {
   const { cleaning, workspaces, retention, deadline } = parts;
-  const run = randomUUID();
+  const run = newId();
   const removed = { activities: 0, pipeline_runs: 0, token_usage: 0, audit_log: 0 };
   for (const { id, tenant } of workspaces) {
     if (cleaning.now() >= deadline) break;

@@ -1,8 +1,8 @@
 /** Runs the scheduled jobs that are due. */
-import { randomUUID } from 'node:crypto';
 import type { ProjectDirectory } from '../../../queries/projects/projects.ts';
 import { AppError } from '../../../shared/errors.ts';
 import { DEFAULT_TENANT, DEFAULT_WORKSPACE } from '../../../shared/events/metadata.ts';
+import { newId } from '../../../shared/ids.ts';
 import { CRON_STREAM, type CronWork, cronDecider, runIfDue } from '../../admin/cron.ts';
 import type { Commands } from '../../handler.ts';
 import { scheduledContext } from '../../policies/policy.ts';
@@ -19,7 +19,7 @@ export async function runDueJobs(
   zone: string,
 ): Promise<{ readonly runs: number; readonly failed: number }> {
   const { state } = await work.commands.load(cronDecider, CRON_STREAM);
-  const context = scheduledContext(randomUUID(), DEFAULT_TENANT, DEFAULT_WORKSPACE);
+  const context = scheduledContext(newId(), DEFAULT_TENANT, DEFAULT_WORKSPACE);
   const failures: unknown[] = [];
   let runs = 0;
   let failed = 0;

@@ -4,9 +4,9 @@
  * The read model names the candidates; the decision is based on each agent's own stream, so that an agent that has just
  * reported is left alone.
  */
-import { randomUUID } from 'node:crypto';
 import { livenessChecked } from '../../../shared/events/agents/liveness.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
+import { newId } from '../../../shared/ids.ts';
 import type { Leases } from '../../../shared/ports/agents/leases.ts';
 import type { RecordPlace } from '../../../shared/ports/read-models.ts';
 import { MINUTE, seconds } from '../../../shared/time.ts';
@@ -43,7 +43,7 @@ export interface Sweep {
 export async function sweepLiveness(parts: Sweep): Promise<readonly string[]> {
   const { commands, leases, silentAgents } = parts;
   const since = parts.now() - parts.timeoutMinutes * MINUTE * 1_000;
-  const run = randomUUID();
+  const run = newId();
   const silent = await silentAgents(seconds(since));
   const marked = new Map<number, { tenant: number; names: string[] }>();
   for (const { workspace, tenant, id, name } of silent) {

@@ -1,7 +1,7 @@
 /** Brings tasks, scheduled jobs, alert rules and projects up to date whose agent was renamed or deleted (`commands/agents/references.ts`). */
-import { randomUUID } from 'node:crypto';
 import { assignedTasks, memberships, notifiedBy } from '../../../queries/agents/references.ts';
 import { DEFAULT_TENANT } from '../../../shared/events/metadata.ts';
+import { newId } from '../../../shared/ids.ts';
 import { type FollowParts, followJobs, followMembership, followRule, followTask } from '../../agents/references.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { counted, EVERY_MINUTE_MS, forAll, paged, type Schedule } from '../schedule.ts';
@@ -15,7 +15,7 @@ export const agentReferencesSchedule = (parts: FollowParts): Schedule => ({
   name: 'Update tasks, jobs, alert rules and projects of renamed and deleted agents',
   everyMs: EVERY_MINUTE_MS,
   async run() {
-    const run = randomUUID();
+    const run = newId();
     let tasks = 0;
     await forAll(
       paged((after, limit) => assignedTasks(parts.reads, after, limit), PAGE),

@@ -1,5 +1,5 @@
 /** Evaluates the alert rules of all workspaces on a schedule. */
-import { randomUUID } from 'node:crypto';
+import { newId } from '../../../shared/ids.ts';
 import { type Evaluating, evaluateRule, PAGE } from '../../alerts/evaluations.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { counted, FIRST, type Place, paged, type Schedule } from '../schedule.ts';
@@ -14,7 +14,7 @@ import { counted, FIRST, type Place, paged, type Schedule } from '../schedule.ts
 export async function evaluateAlerts(
   parts: Evaluating & { readonly deadline: number; readonly begin: Place },
 ): Promise<{ readonly evaluated: number; readonly triggered: number; readonly stopped: Place }> {
-  const run = randomUUID();
+  const run = newId();
   const failures: unknown[] = [];
   let evaluated = 0;
   let triggered = 0;

@@ -4,10 +4,10 @@
  * Every step may be repeated: an issue has one task, a pull without changes is no event, and a push sets fields to
  * their final values. If a process dies halfway, the next turn does the rest.
  */
-import { randomUUID } from 'node:crypto';
 import { type GithubProject, syncedProjects, tasksToPush } from '../../../queries/github/syncs.ts';
 import { repositoryIn } from '../../../shared/contract/github/issues.ts';
 import { AppError } from '../../../shared/errors.ts';
+import { newId } from '../../../shared/ids.ts';
 import { GithubError, type GithubIssue } from '../../../shared/ports/github/client.ts';
 import { seconds } from '../../../shared/time.ts';
 import { type GithubWork, type Import, importIssues, messageOf } from '../../github/issues.ts';
@@ -262,7 +262,7 @@ export async function syncProjects(
   readonly failures: readonly unknown[];
 }> {
   const { signal, workspace, context } = options;
-  const run = randomUUID();
+  const run = newId();
   const total = { projects: 0, pulled: 0, pushed: 0, failures: [] as unknown[] };
   const page = (after: Place, limit: number) => syncedProjects(work.reads, after, limit, workspace);
   for await (const project of paged(page, PROJECTS)) {

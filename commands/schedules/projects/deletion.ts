@@ -2,7 +2,7 @@
  * Moves the tasks of a deleted project when its deletion was interrupted, or a task was placed in it at the last
  * moment.
  */
-import { randomUUID } from 'node:crypto';
+import { newId } from '../../../shared/ids.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { type DeletionParts, goOnDeleting } from '../../projects/deletion.ts';
 import { EVERY_MINUTE_MS, forAll, type Schedule } from '../schedule.ts';
@@ -14,7 +14,7 @@ import { EVERY_MINUTE_MS, forAll, type Schedule } from '../schedule.ts';
  * @throws the first failure, at the end
  */
 export async function finishDeletions(parts: DeletionParts, deadline: number): Promise<void> {
-  const run = randomUUID();
+  const run = newId();
   await forAll(await parts.projectTasks.inDeletion(), async ({ tenant, workspace, id }) => {
     if (Date.now() < deadline) await goOnDeleting(parts, scheduledContext(run, tenant, workspace), id, deadline);
   });

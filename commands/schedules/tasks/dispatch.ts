@@ -2,9 +2,9 @@
  * Hands assigned tasks over to the agent runner, as many as it has room for. The event on the task's own stream ensures
  * that only one process does it, and `commands/policies/tasks/dispatch.ts` asks the runner.
  */
-import { randomUUID } from 'node:crypto';
 import type { DispatchReads, NextTask } from '../../../queries/tasks/dispatch.ts';
 import type { EventDraft } from '../../../shared/events/define.ts';
+import { newId } from '../../../shared/ids.ts';
 import type { Locks } from '../../../shared/ports/locks.ts';
 import { HOUR, seconds } from '../../../shared/time.ts';
 import type { Commands, Executed } from '../../handler.ts';
@@ -59,7 +59,7 @@ export async function askAbout<Task extends NextTask>(
   decide: (state: TaskState, task: Task) => readonly EventDraft[],
   inTurn: InTurn<Task> = (_, ask) => ask(),
 ): Promise<number> {
-  const turn = randomUUID();
+  const turn = newId();
   const asked = new Map<number, number>();
   let sum = 0;
   for (const task of tasks) {
@@ -85,7 +85,7 @@ export async function failForgotten(
   decide: (state: TaskState, run: number, reason: string) => readonly EventDraft[],
 ): Promise<void> {
   const since = seconds(now()) - FORGOTTEN;
-  const turn = randomUUID();
+  const turn = newId();
   for (const { tenant, workspace, id } of await reads.forgotten(what, since, FORGOTTEN_AT_ONCE)) {
     const context = scheduledContext(turn, tenant, workspace);
     await unlessBusy(

@@ -4,8 +4,8 @@
  * The read model names the candidates; the decision is made on the task's own stream, so a task that was just changed
  * is left alone.
  */
-import { randomUUID } from 'node:crypto';
 import type { StaleTask, StaleTaskReads } from '../../../queries/tasks/queue.ts';
+import { newId } from '../../../shared/ids.ts';
 import { MINUTE, seconds } from '../../../shared/time.ts';
 import type { Commands } from '../../handler.ts';
 import { scheduledContext, unlessBusy } from '../../policies/policy.ts';
@@ -29,7 +29,7 @@ export interface StaleTasks {
 export async function requeueStaleTasks(parts: StaleTasks): Promise<readonly number[]> {
   const { commands, reads } = parts;
   const since = seconds(parts.now()) - parts.staleMinutes * MINUTE;
-  const run = randomUUID();
+  const run = newId();
   const requeued: number[] = [];
   let last: StaleTask | undefined;
   for (;;) {

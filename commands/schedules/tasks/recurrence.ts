@@ -5,10 +5,10 @@
  * reserves the id of the new task, and only one process can append it. The stream of the new task must not exist yet.
  * If a process is killed between the two, the next run finds an id without a task, and creates that task.
  */
-import { randomUUID } from 'node:crypto';
 import type { ProjectDirectory } from '../../../queries/projects/projects.ts';
 import type { RecurrenceReads, RecurringTask } from '../../../queries/tasks/recurrence.ts';
 import { cronProblem, dueAfter, latestDue, minuteOf } from '../../../shared/cron.ts';
+import { newId } from '../../../shared/ids.ts';
 import { DAY, MINUTE, seconds } from '../../../shared/time.ts';
 import type { CommandContext, Commands } from '../../handler.ts';
 import { scheduledContext } from '../../policies/policy.ts';
@@ -40,7 +40,7 @@ const PAGE = 200;
  */
 export async function spawnRecurring(parts: Recurrence): Promise<readonly number[]> {
   const made: number[] = [];
-  const run = randomUUID();
+  const run = newId();
   const until = minuteOf(seconds(parts.now()));
   await forAll(
     paged((after, limit) => parts.reads.recurring(after, limit), PAGE),

@@ -4,8 +4,8 @@
  * The read models name tasks and agents; the decision is made on the task's own stream, so a task that was just taken
  * stays with its agent, and several processes assign it only once.
  */
-import { randomUUID } from 'node:crypto';
 import type { RoutableAgent, RoutingReads } from '../../../queries/tasks/routing.ts';
+import { newId } from '../../../shared/ids.ts';
 import type { Commands } from '../../handler.ts';
 import { scheduledContext, unlessBusy } from '../../policies/policy.ts';
 import { bestOf, decideRoute } from '../../tasks/routing.ts';
@@ -25,7 +25,7 @@ export interface Routing {
 /** Checks all workspaces once. @returns the ids of the assigned tasks */
 export async function routeTasks(parts: Routing): Promise<readonly number[]> {
   const { commands, reads } = parts;
-  const run = randomUUID();
+  const run = newId();
   const routed: number[] = [];
   const known = new Map<number, RoutableAgent[]>();
   for (const { tenant, workspace, id } of await reads.unassigned(TASKS)) {

@@ -2,8 +2,8 @@
  * Moves the users, agents and projects of a deleted workspace when its deletion was interrupted, or a record was moved
  * there at the last moment.
  */
-import { randomUUID } from 'node:crypto';
 import { workspacesInRemoval } from '../../../queries/workspaces/removal.ts';
+import { newId } from '../../../shared/ids.ts';
 import { scheduledContext } from '../../policies/policy.ts';
 import { goOnRemoving, type RemovalParts } from '../../workspaces/removal.ts';
 import { EVERY_MINUTE_MS, forAll, type Schedule } from '../schedule.ts';
@@ -15,7 +15,7 @@ import { EVERY_MINUTE_MS, forAll, type Schedule } from '../schedule.ts';
  * @throws the first failure, at the end
  */
 export async function finishRemovals(parts: RemovalParts, deadline: number): Promise<void> {
-  const run = randomUUID();
+  const run = newId();
   await forAll(await workspacesInRemoval(parts.reads), async (removed) => {
     const context = scheduledContext(run, removed.tenant, removed.moves_to);
     if (Date.now() < deadline) await goOnRemoving(parts, context, removed, deadline);
