@@ -88,8 +88,8 @@ export const conversationsTable = defineTable(
     key: ['workspace_id', 'conversation'],
     indexes: [
       'workspace_id, id',
-      'workspace_id, updated_at DESC, id DESC',
-      '(workspace_id, updated_at DESC, id DESC) WHERE broadcasts > 0',
+      'workspace_id, updated_at, id',
+      '(workspace_id, updated_at, id) WHERE broadcasts > 0',
     ],
   },
 );

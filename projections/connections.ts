@@ -24,7 +24,7 @@ export const connectionsTable = defineTable(
   },
   {
     key: ['workspace_id', 'connection_id'],
-    indexes: ['workspace_id, created_at DESC, id DESC', "(last_heartbeat) WHERE status = 'connected'"],
+    indexes: ['workspace_id, created_at, id', "(last_heartbeat) WHERE status = 'connected'"],
   },
 );
 

@@ -34,8 +34,8 @@ export const cliSessionsTable = defineTable(
   {
     key: ['workspace_id', 'session_id'],
     indexes: [
-      '(workspace_id, reported_at DESC, id DESC) INCLUDE (terminated)',
-      '(workspace_id, project_slug, reported_at DESC, id DESC) INCLUDE (terminated)',
+      '(workspace_id, reported_at, id) INCLUDE (terminated)',
+      '(workspace_id, project_slug, reported_at, id) INCLUDE (terminated)',
     ],
   },
 );

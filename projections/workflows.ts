@@ -13,7 +13,7 @@ export const workflowsTable = defineTable(
     timeout_seconds: 'int',
     use_count: 'int',
   },
-  { key: ['workspace_id', 'id'], indexes: ['workspace_id, use_count DESC, updated_at DESC, id DESC'] },
+  { key: ['workspace_id', 'id'], indexes: ['workspace_id, use_count, updated_at, id'] },
 );
 
 export const workflowsProjection = defineProjection({

@@ -188,8 +188,8 @@ export const migrations: Migrations = {
       next_retry_at bigint,
       created_at bigint NOT NULL
     )`,
-    'CREATE INDEX webhook_deliveries_webhook ON service.webhook_deliveries (webhook_id, id DESC)',
-    'CREATE INDEX webhook_deliveries_workspace ON service.webhook_deliveries (workspace_id, id DESC)',
+    'CREATE INDEX webhook_deliveries_webhook ON service.webhook_deliveries (webhook_id, id)',
+    'CREATE INDEX webhook_deliveries_workspace ON service.webhook_deliveries (workspace_id, id)',
     'CREATE INDEX webhook_deliveries_message ON service.webhook_deliveries (webhook_id, message_id)',
     'CREATE INDEX webhook_deliveries_retry ON service.webhook_deliveries (webhook_id, next_retry_at) WHERE next_retry_at IS NOT NULL',
     // json, because it keeps the order of the fields in the service's lines.
@@ -205,7 +205,7 @@ export const migrations: Migrations = {
       data json,
       bytes integer NOT NULL
     )`,
-    'CREATE INDEX log_entries_newest ON service.log_entries (workspace, seq DESC)',
+    'CREATE INDEX log_entries_newest ON service.log_entries (workspace, seq)',
     'CREATE INDEX log_entries_age ON service.log_entries (at)',
     // One row per schedule: its last scheduled run, and its last run on request.
     `CREATE TABLE service.schedule_runs (

@@ -49,7 +49,7 @@ export const cronRunsTable = defineTable(
     /** How late it began, seconds; null: not late. */
     late_by: 'int?',
   },
-  { key: ['name', 'slot'], indexes: ['name, run DESC'] },
+  { key: ['name', 'slot'], indexes: ['name, run'] },
 );
 
 const slotOf = (run: number): number => run % KEPT_RUNS;

@@ -55,9 +55,9 @@ export const agentsTable = defineTable(
     concerns: ({ name }, other) => (other?.name === name ? {} : 'all'),
     indexes: [
       'workspace_id, name',
-      'workspace_id, created_at DESC, id DESC',
-      'workspace_id, status, created_at DESC, id DESC',
-      'workspace_id, role, created_at DESC, id DESC',
+      'workspace_id, created_at, id',
+      'workspace_id, status, created_at, id',
+      'workspace_id, role, created_at, id',
       // Handles of mentions.
       'workspace_id, lower(name)',
       String.raw`workspace_id, lower(regexp_replace(name, '\s+', '-', 'g'))`,

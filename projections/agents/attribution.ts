@@ -51,7 +51,7 @@ export const agentActionsTable = defineTable(
   },
   {
     key: ['workspace_id', 'kind', 'id'],
-    indexes: ['workspace_id, agent_id, kind, type, created_at DESC, position DESC'],
+    indexes: ['workspace_id, agent_id, kind, type, created_at, position'],
   },
 );
 

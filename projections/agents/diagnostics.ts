@@ -37,7 +37,7 @@ export const statusesTable = defineTable(
     /** Unix seconds. */
     since: 'bigint',
   },
-  { key: ['workspace_id', 'agent_id', 'id'], indexes: ['workspace_id, agent_id, since DESC, position DESC'] },
+  { key: ['workspace_id', 'agent_id', 'id'], indexes: ['workspace_id, agent_id, since, position'] },
 );
 
 export const signalsTable = defineTable(
@@ -54,7 +54,7 @@ export const signalsTable = defineTable(
     data: 'jsonb',
     created_at: 'bigint',
   },
-  { key: ['workspace_id', 'id', 'kind'], indexes: ['workspace_id, agent, kind, created_at DESC, id DESC'] },
+  { key: ['workspace_id', 'id', 'kind'], indexes: ['workspace_id, agent, kind, created_at, id'] },
 );
 
 export const signalHoursTable = defineTable(

@@ -26,7 +26,7 @@ export const agentKeysTable = defineTable(
     created_at: 'bigint',
     updated_at: 'bigint',
   },
-  { key: ['id'], indexes: ['workspace_id, agent_id, id DESC'] },
+  { key: ['id'], indexes: ['workspace_id, agent_id, id'] },
 );
 
 /**

@@ -31,7 +31,7 @@ export const alertRulesTable = defineTable(
   {
     key: ['workspace_id', 'id'],
     indexes: [
-      'workspace_id, created_at DESC, id DESC',
+      'workspace_id, created_at, id',
       '(workspace_id, id) WHERE enabled',
       '(workspace_id, recipient_agent) WHERE recipient_agent IS NOT NULL',
     ],

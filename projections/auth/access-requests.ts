@@ -31,12 +31,7 @@ export const accessRequestsTable = defineTable(
   },
   {
     key: ['id'],
-    indexes: [
-      'pending DESC, last_attempt_at DESC, id DESC',
-      'status, last_attempt_at DESC, id DESC',
-      'email',
-      'provider_id',
-    ],
+    indexes: ['pending, last_attempt_at, id', 'status, last_attempt_at, id', 'email', 'provider_id'],
   },
 );
 

@@ -26,7 +26,7 @@ export const githubSyncsTable = defineTable(
     changes_pushed: 'bigint',
     synced_at: 'bigint',
   },
-  { key: ['workspace_id', 'source', 'slot'], indexes: ['workspace_id, id DESC'] },
+  { key: ['workspace_id', 'source', 'slot'], indexes: ['workspace_id, id'] },
 );
 
 export const githubProjectsTable = defineTable(

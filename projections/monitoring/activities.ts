@@ -40,12 +40,12 @@ export const activitiesTable = defineTable(
     concerns: ({ type, description }) => (URGENT.includes(type) ? { mentionedIn: description } : {}),
     // "Newest first" is by position, because the order of the log is the same for every reader.
     indexes: [
-      'workspace_id, position DESC',
+      'workspace_id, position',
       // By hashes, which take a third of the space of these texts (`isText` in `queries/reads.ts`).
-      'workspace_id, hashtext(type), position DESC',
-      'workspace_id, hashtext(actor), position DESC',
+      'workspace_id, hashtext(type), position',
+      'workspace_id, hashtext(actor), position',
       'workspace_id, actor, created_at',
-      'workspace_id, hashtext(entity_type), position DESC',
+      'workspace_id, hashtext(entity_type), position',
       'workspace_id, created_at',
     ],
   },

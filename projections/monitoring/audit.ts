@@ -51,9 +51,9 @@ export const auditTable = defineTable(
     key: ['workspace_id', 'id'],
     sized: true,
     indexes: [
-      'workspace_id, position DESC',
-      'workspace_id, action, position DESC',
-      'workspace_id, actor, position DESC',
+      'workspace_id, position',
+      'workspace_id, action, position',
+      'workspace_id, actor, position',
       'workspace_id, created_at',
       '(address_of) WHERE address_of IS NOT NULL',
       '(about) WHERE about IS NOT NULL',

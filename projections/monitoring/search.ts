@@ -61,7 +61,7 @@ export const phraseUsesTable = defineTable(
   { workspace_id: 'int', phrase: 'bigint', created_at: 'bigint', id: 'bigint' },
   {
     key: ['workspace_id', 'phrase', 'created_at', 'id'],
-    indexes: ['workspace_id, created_at DESC, id DESC'],
+    indexes: ['workspace_id, created_at, id'],
   },
 );
 

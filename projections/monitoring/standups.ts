@@ -14,7 +14,7 @@ export const standupsTable = defineTable(
     generated_at: 'bigint',
     generated_by: 'text',
   },
-  { key: ['workspace_id', 'date'], indexes: ['workspace_id, generated_at DESC, date DESC'] },
+  { key: ['workspace_id', 'date'], indexes: ['workspace_id, generated_at, date'] },
 );
 
 export const standupsProjection = defineProjection({

@@ -30,7 +30,7 @@ export const pipelinesTable = defineTable(
     runs_failed: 'int',
     runs_running: 'int',
   },
-  { key: ['workspace_id', 'id'], indexes: ['workspace_id, use_count DESC, updated_at DESC, id DESC'] },
+  { key: ['workspace_id', 'id'], indexes: ['workspace_id, use_count, updated_at, id'] },
 );
 
 export const pipelineRunsTable = defineTable(
@@ -50,8 +50,8 @@ export const pipelineRunsTable = defineTable(
   {
     key: ['workspace_id', 'id'],
     indexes: [
-      'workspace_id, created_at DESC, id DESC',
-      'workspace_id, pipeline_id, created_at DESC, id DESC',
+      'workspace_id, created_at, id',
+      'workspace_id, pipeline_id, created_at, id',
       'workspace_id, pipeline_id, id',
     ],
   },

@@ -38,7 +38,7 @@ export const provisionJobsTable = defineTable(
   },
   {
     key: ['id'],
-    indexes: ['created_at DESC, id DESC', 'tenant_id, created_at DESC, id DESC', 'status, created_at DESC, id DESC'],
+    indexes: ['created_at, id', 'tenant_id, created_at, id', 'status, created_at, id'],
   },
 );
 

@@ -19,7 +19,7 @@ export const tenantsTable = defineTable(
     latest_job_status: 'text?',
     latest_job_created_at: 'bigint?',
   },
-  { key: ['id'], indexes: ['created_at DESC, id DESC'] },
+  { key: ['id'], indexes: ['created_at, id'] },
 );
 
 type Tenant = RowOf<(typeof tenantsTable)['columns']>;

@@ -29,7 +29,8 @@ import {
   update,
 } from '../projection.ts';
 
-const NEWEST = 'created_at DESC, id DESC';
+/** Lists that begin with the newest read these from the end. */
+const BY_TIME = 'created_at, id';
 
 export const tasksTable = defineTable(
   'tasks',
@@ -88,18 +89,18 @@ export const tasksTable = defineTable(
       ids: [assignee_id, creator_agent],
     }),
     indexes: [
-      `workspace_id, ${NEWEST}`,
-      `workspace_id, status, ${NEWEST}`,
-      `workspace_id, assigned_to, ${NEWEST}`,
-      `(workspace_id, assignee_id, ${NEWEST}) WHERE assignee_id IS NOT NULL`,
-      `workspace_id, project_id, ${NEWEST}`,
-      `workspace_id, priority_rank, ${NEWEST}`,
+      `workspace_id, ${BY_TIME}`,
+      `workspace_id, status, ${BY_TIME}`,
+      `workspace_id, assigned_to, ${BY_TIME}`,
+      `(workspace_id, assignee_id, ${BY_TIME}) WHERE assignee_id IS NOT NULL`,
+      `workspace_id, project_id, ${BY_TIME}`,
+      `workspace_id, priority_rank, created_at DESC, id DESC`,
       'workspace_id, due_date, id DESC',
       "(workspace_id, assigned_to, priority_rank, due_date, created_at, id) WHERE status IN ('assigned', 'inbox', 'in_progress')",
       "(workspace_id, completed_at) WHERE status = 'done'",
       '(workspace_id, id) WHERE cron IS NOT NULL',
       '(workspace_id, asked) WHERE asked IS NOT NULL',
-      `(workspace_id, creator_agent, ${NEWEST}) WHERE creator_agent IS NOT NULL`,
+      `(workspace_id, creator_agent, ${BY_TIME}) WHERE creator_agent IS NOT NULL`,
     ],
   },
 );
@@ -110,7 +111,7 @@ export const taskChangesTable = defineTable(
   { workspace_id: 'int', id: 'bigint', project_id: 'bigint', title: 'text', updated_at: 'bigint' },
   {
     key: ['workspace_id', 'id'],
-    indexes: ['workspace_id, updated_at DESC, position DESC', 'workspace_id, project_id, md5(title)'],
+    indexes: ['workspace_id, updated_at, position', 'workspace_id, project_id, md5(title)'],
   },
 );
 

@@ -37,7 +37,7 @@ export const tokenReportsTable = defineTable(
   },
   {
     key: ['workspace_id', 'id'],
-    indexes: ['workspace_id, at DESC, position DESC, place DESC', 'workspace_id, agent_id, at DESC, position DESC'],
+    indexes: ['workspace_id, at, position, place', 'workspace_id, agent_id, at, position'],
   },
 );
 

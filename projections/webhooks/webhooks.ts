@@ -25,7 +25,7 @@ export const webhooksTable = defineTable(
     created_at: 'bigint',
     updated_at: 'bigint',
   },
-  { key: ['workspace_id', 'id'], indexes: ['workspace_id, created_at DESC, id DESC'] },
+  { key: ['workspace_id', 'id'], indexes: ['workspace_id, created_at, id'] },
 );
 
 const endOf = (secret: string | null): string | null => secret?.slice(-4) ?? null;
