@@ -93,35 +93,73 @@ export async function createPast(db: AnyDatabase, projection: Projection, schema
   const past = pastOf(schema);
   await sql`DROP SCHEMA IF EXISTS ${sql.id(past)} CASCADE`.execute(db);
   await sql`CREATE SCHEMA ${sql.id(past)}`.execute(db);
-  const asOf = sql`(SELECT current_setting('signalbox.as_of')::bigint)`;
-  const time = sql`(SELECT current_setting('signalbox.as_of_time')::bigint)`;
-  const showsDeleted = sql`(SELECT coalesce(current_setting('signalbox.as_of_deleted', true), '') <> 'hidden')`;
-  // Views of counted rows read those of the other tables.
-  for (const table of projection.tables.toSorted(
-    (a, b) => Number(a.counted !== undefined) - Number(b.counted !== undefined),
-  )) {
-    const names = [...Object.keys(table.columns), 'position', ...(table.sized ? ['bytes'] : [])];
-    const columns = sql.join(names.map((column) => sql.id(column)));
-    const isSame = sql.join(
-      table.key.map((column) => sql`${sql.ref(`now.${column}`)} = ${sql.ref(`rows.${column}`)}`),
-      sql` AND `,
-    );
-    const then = sql`
-      SELECT ${columns} FROM (
-        SELECT ${columns}, ${sql.lit(STANDS)}::bigint AS until, ${sql.lit(LIVE)}::bigint AS block
-          FROM ${sql.table(`${schema}.${table.name}`)}
-        UNION ALL
-        SELECT ${columns}, until, block FROM ${sql.table(`${historyOf(schema)}.${table.name}`)}
-      ) rows
-      WHERE position <= ${asOf} AND until > ${asOf}
-        AND block = ANY ((SELECT current_setting('signalbox.as_of_blocks')::bigint[])::bigint[])
-        AND (${showsDeleted} OR block = ${sql.lit(LIVE)}
-          OR EXISTS (SELECT FROM ${sql.table(`${schema}.${table.name}`)} now WHERE ${isSame}))
-        ${table.createdAt ? sql`AND ${sql.id(table.createdAt)} <= ${time}` : sql``}`;
+  for (const table of projection.tables) {
     if (table.counted) await createOpenHour(db, past);
-    const rows = table.counted ? countedRows(table, table.counted, schema, then) : then;
+    const rows = table.counted ? countedRows(projection, table, table.counted, schema) : shownRows(table, schema);
     await sql`CREATE VIEW ${sql.table(`${past}.${table.name}`)} AS ${rows}`.execute(db);
   }
+}
+
+const columnNames = (table: Table): string[] => [
+  ...Object.keys(table.columns),
+  'position',
+  ...(table.sized ? ['bytes'] : []),
+];
+
+/** The rows of a table as of the position. */
+function rowsThen(table: Table, schema: string): RawBuilder<unknown> {
+  const columns = sql.join(columnNames(table).map((column) => sql.id(column)));
+  const asOf = sql`(SELECT current_setting('signalbox.as_of')::bigint)`;
+  return sql`
+    SELECT ${columns} FROM (
+      SELECT ${columns}, ${sql.lit(STANDS)}::bigint AS until, ${sql.lit(LIVE)}::bigint AS block
+        FROM ${sql.table(`${schema}.${table.name}`)}
+      UNION ALL
+      SELECT ${columns}, until, block FROM ${sql.table(`${historyOf(schema)}.${table.name}`)}
+    ) rows
+    WHERE position <= ${asOf} AND until > ${asOf}
+      AND block = ANY ((SELECT current_setting('signalbox.as_of_blocks')::bigint[])::bigint[])`;
+}
+
+/** Those that the caller may see. */
+function shownRows(table: Table, schema: string): RawBuilder<unknown> {
+  const time = sql`(SELECT current_setting('signalbox.as_of_time')::bigint)`;
+  const showsDeleted = sql`(SELECT coalesce(current_setting('signalbox.as_of_deleted', true), '') <> 'hidden')`;
+  const isSame = sql.join(
+    table.key.map((column) => sql`${sql.ref(`now.${column}`)} = ${sql.ref(`rows.${column}`)}`),
+    sql` AND `,
+  );
+  return sql`${rowsThen(table, schema)}
+    AND (${showsDeleted} OR block = ${sql.lit(LIVE)}
+      OR EXISTS (SELECT FROM ${sql.table(`${schema}.${table.name}`)} now WHERE ${isSame}))
+    ${table.createdAt ? sql`AND ${sql.id(table.createdAt)} <= ${time}` : sql``}`;
+}
+
+/**
+ * Closed buckets as their rows and versions say, and the open ones counted. Rows of counts are never deleted, and what
+ * they count includes rows that were deleted since, so both are read without a look for them.
+ */
+function countedRows({ tables }: Projection, table: Table, { of, open, where }: CountedRows, schema: string) {
+  const source = tables.find(({ name }) => name === of);
+  if (!source) throw new Error(`${schema}.${table.name}: there is no table ${of}`);
+  const columns = sql.join(
+    Object.keys(table.columns).map((column) => sql.ref(column === 'count' ? 'c.count' : `b.${column}`)),
+  );
+  const own = sql.join(columnNames(table).map((column) => sql.ref(`b.${column}`)));
+  // As a subquery, the function is called once, and its value is a condition of the index.
+  const hour = sql`(SELECT ${sql.id(pastOf(schema), 'open_hour')}())`;
+  const start = sql`(${sql.join(
+    open.split('open_hour').map((part) => sql.raw(part)),
+    hour,
+  )})`;
+  return sql`
+    SELECT ${own} FROM (${rowsThen(table, schema)}) b WHERE (b.start < ${start}) IS NOT FALSE
+    UNION ALL
+    SELECT ${columns}, c.position FROM ${sql.table(`${schema}.${table.name}`)} b
+      CROSS JOIN LATERAL (
+        SELECT count(*) AS count, max(r.position) AS position FROM (${rowsThen(source, schema)}) r
+        WHERE r.workspace_id = b.workspace_id AND ${sql.raw(where)}) c
+      WHERE b.start = ${start} AND c.count > 0`;
 }
 
 /** A function, so that each connection plans it once, instead of each statement that reads a view of counted rows. */
@@ -129,33 +167,6 @@ const createOpenHour = (db: AnyDatabase, past: string) =>
   sql`CREATE OR REPLACE FUNCTION ${sql.id(past, 'open_hour')}() RETURNS bigint LANGUAGE plpgsql STABLE AS ${sql.lit(
     `BEGIN RETURN (SELECT hour FROM "${past}".open_hours); END`,
   )}`.execute(db);
-
-/**
- * Closed buckets as their rows and versions say, and the open ones counted.
- *
- * @param then the rows as of the position, without those that open buckets lack
- */
-function countedRows(table: Table, { of, open, where }: CountedRows, schema: string, then: RawBuilder<unknown>) {
-  const past = pastOf(schema);
-  const columns = sql.join(
-    Object.keys(table.columns).map((column) => sql.ref(column === 'count' ? 'c.count' : `b.${column}`)),
-  );
-  const own = sql.join([...Object.keys(table.columns), 'position'].map((column) => sql.ref(`b.${column}`)));
-  // As a subquery, the function is called once, and its value is a condition of the index.
-  const hour = sql`(SELECT ${sql.id(past, 'open_hour')}())`;
-  const start = sql`(${sql.join(
-    open.split('open_hour').map((part) => sql.raw(part)),
-    hour,
-  )})`;
-  return sql`
-    SELECT ${own} FROM (${then}) b WHERE (b.start < ${start}) IS NOT FALSE
-    UNION ALL
-    SELECT ${columns}, c.position FROM ${sql.table(`${schema}.${table.name}`)} b
-      CROSS JOIN LATERAL (
-        SELECT count(*) AS count, max(r.position) AS position FROM ${sql.table(`${past}.${of}`)} r
-        WHERE r.workspace_id = b.workspace_id AND ${sql.raw(where)}) c
-      WHERE b.start = ${start} AND c.count > 0`;
-}
 
 /**
  * Says at which position the views of the past show their tables, until the end of the transaction.
