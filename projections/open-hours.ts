@@ -7,22 +7,18 @@
  * event, not of a clock.
  */
 import { startOf, type Unit } from '../shared/time-buckets.ts';
-import { type Change, defineTable, observed } from './projection.ts';
+import { type Change, type Columns, defineTable, observed, type RowOf, type Table } from './projection.ts';
 
-/** In place of a workspace: the open hour is that of all of them. Views of the past (`counted`) read only this row. */
-export const ALL_WORKSPACES = 0;
+/** `hour`: of the newest summed event, its start, Unix ms. Buckets that end later are open. */
+type OpenHours = Columns & { readonly hour: 'bigint' };
 
-/** The hour of the newest summed event, of each workspace or of all: buckets that end later are open. */
+/** The open hour of each workspace. */
 export const defineOpenHours = () =>
-  defineTable(
-    'open_hours',
-    {
-      workspace_id: 'int',
-      /** Its start, Unix ms. */
-      hour: 'bigint',
-    },
-    { key: ['workspace_id'] },
-  );
+  defineTable('open_hours', { workspace_id: 'int', hour: 'bigint' }, { key: ['workspace_id'] });
+
+/** One open hour for all workspaces, which views of the past (`counted`) read as a constant. */
+export const defineOpenHour = () => defineTable('open_hour', { id: 'int', hour: 'bigint' }, { key: ['id'] });
+export const ALL = { id: 0 };
 
 /** For an event that adds nothing: the open hour stays. */
 export const NO_MOMENT = Number.NEGATIVE_INFINITY;
@@ -30,17 +26,17 @@ export const NO_MOMENT = Number.NEGATIVE_INFINITY;
 /**
  * The change of an open hour, and whether a bucket is open after it.
  *
- * @param workspace_id or `ALL_WORKSPACES`
+ * @param key of its row: a workspace, or `ALL`
  * @param newest of the events that are summed, Unix ms
  */
-export function opening(
-  table: ReturnType<typeof defineOpenHours>,
-  workspace_id: number,
+export function opening<C extends OpenHours>(
+  table: Table<C>,
+  key: Omit<RowOf<C>, 'hour'>,
   newest: number,
 ): { readonly opened: Change; readonly isOpen: (unit: Unit, start: number) => boolean } {
   const hour = startOf('hour', newest);
-  const { change: opened, turn } = observed(table, { workspace_id }, (row) =>
-    newest === NO_MOMENT || (row && row.hour >= hour) ? row : { workspace_id, hour },
+  const { change: opened, turn } = observed<OpenHours>(table as unknown as Table<OpenHours>, key, (row) =>
+    newest === NO_MOMENT || (row && row.hour >= hour) ? row : { hour, ...key },
   );
   return {
     opened,

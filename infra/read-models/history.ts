@@ -147,7 +147,7 @@ function countedRows({ tables }: Projection, table: Table, { of, open, where }: 
   );
   const own = sql.join(columnNames(table).map((column) => sql.ref(`b.${column}`)));
   // As a subquery, the function is called once, and its value is a condition of the index.
-  const hour = sql`(SELECT ${sql.id(pastOf(schema), 'open_hour')}())`;
+  const hour = sql`(SELECT ${sql.id(pastOf(schema), 'open_hour_then')}())`;
   const start = sql`(${sql.join(
     open.split('open_hour').map((part) => sql.raw(part)),
     hour,
@@ -164,8 +164,8 @@ function countedRows({ tables }: Projection, table: Table, { of, open, where }: 
 
 /** A function, so that each connection plans it once, instead of each statement that reads a view of counted rows. */
 const createOpenHour = (db: AnyDatabase, past: string) =>
-  sql`CREATE OR REPLACE FUNCTION ${sql.id(past, 'open_hour')}() RETURNS bigint LANGUAGE plpgsql STABLE AS ${sql.lit(
-    `BEGIN RETURN (SELECT hour FROM "${past}".open_hours); END`,
+  sql`CREATE OR REPLACE FUNCTION ${sql.id(past, 'open_hour_then')}() RETURNS bigint LANGUAGE plpgsql STABLE AS ${sql.lit(
+    `BEGIN RETURN (SELECT hour FROM "${past}".open_hour); END`,
   )}`.execute(db);
 
 /**

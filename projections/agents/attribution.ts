@@ -11,7 +11,7 @@ import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { auditOf } from '../../shared/events/monitoring/audit.ts';
 import { seconds } from '../../shared/time.ts';
 import { DAY_MS, HOUR_MS, startOf } from '../../shared/time-buckets.ts';
-import { ALL_WORKSPACES, defineOpenHours, opening } from '../open-hours.ts';
+import { ALL, defineOpenHour, opening } from '../open-hours.ts';
 import {
   type Change,
   defineProjection,
@@ -82,7 +82,7 @@ export const agentActionCountsTable = defineTable(
 );
 
 /** The hour of the newest action. */
-const openHoursTable = defineOpenHours();
+const openHourTable = defineOpenHour();
 
 /** The fields of an action that come from the activity or the audit entry. */
 interface Action {
@@ -119,7 +119,7 @@ function acted(
  * window includes them. They stay counted in their buckets, which are closed by then.
  */
 const forgotten = (kind: ActionKind, ids: readonly number[], { at, workspace }: Metadata): Change[] => [
-  opening(openHoursTable, ALL_WORKSPACES, at).opened,
+  opening(openHourTable, ALL, at).opened,
   ...ids.map((id) =>
     update(agentActionsTable, { workspace_id: workspace, kind, id }, (row) =>
       row.type === COMMENT || row.created_at * 1_000 >= at - WINDOW_MS ? row : undefined,
@@ -146,7 +146,7 @@ const handlers: Handler[] = [...catalogue.values()]
         actions.push({ kind: 'audit', type, entity_type: target_type ?? '', entity_id: target_id ?? 0 });
       }
       if (actions.length === 0) return [];
-      const { opened, isOpen } = opening(openHoursTable, ALL_WORKSPACES, event.meta.at);
+      const { opened, isOpen } = opening(openHourTable, ALL, event.meta.at);
       return [opened, ...actions.flatMap((action) => acted(event, attributed, action, isOpen))];
     },
   }));
@@ -154,7 +154,7 @@ const handlers: Handler[] = [...catalogue.values()]
 export const agentAttributionProjection = defineProjection({
   name: 'agent_attribution',
   version: 1,
-  tables: [agentActionsTable, agentActionCountsTable, openHoursTable],
+  tables: [agentActionsTable, agentActionCountsTable, openHourTable],
   handlers: [
     ...handlers,
     on(recordsPurged, ({ data, meta }) => (data.table === 'activities' ? forgotten('activity', data.ids, meta) : [])),

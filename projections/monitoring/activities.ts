@@ -3,7 +3,7 @@ import { recordsPurged } from '../../shared/events/admin/cleanup.ts';
 import { catalogue } from '../../shared/events/catalogue.ts';
 import { activityOf } from '../../shared/events/monitoring/activities.ts';
 import { HOUR } from '../../shared/time.ts';
-import { ALL_WORKSPACES, defineOpenHours, opening } from '../open-hours.ts';
+import { ALL, defineOpenHour, opening } from '../open-hours.ts';
 import {
   defineProjection,
   defineTable,
@@ -80,7 +80,7 @@ export const activityHoursTable = defineTable(
 );
 
 /** The hour of the newest activity. */
-const openHoursTable = defineOpenHours();
+const openHourTable = defineOpenHour();
 
 const handlers: Handler[] = [...catalogue.values()]
   .filter((definition) => definition.activity)
@@ -92,7 +92,7 @@ const handlers: Handler[] = [...catalogue.values()]
       const { workspace_id, type, actor, entity_type } = record;
       const key = { workspace_id, type, actor, entity_type };
       const hour = { workspace_id, actor, start: record.created_at - (record.created_at % HOUR), type };
-      const { opened, isOpen } = opening(openHoursTable, ALL_WORKSPACES, event.meta.at);
+      const { opened, isOpen } = opening(openHourTable, ALL, event.meta.at);
       return [
         opened,
         insert(activitiesTable, record),
@@ -105,7 +105,7 @@ const handlers: Handler[] = [...catalogue.values()]
 export const activitiesProjection = defineProjection({
   name: 'activities',
   version: 1,
-  tables: [activitiesTable, activityCountsTable, activityHoursTable, openHoursTable],
+  tables: [activitiesTable, activityCountsTable, activityHoursTable, openHourTable],
   handlers: [
     ...handlers,
     on(recordsPurged, ({ data, meta: { workspace: workspace_id, at } }) =>
@@ -113,7 +113,7 @@ export const activitiesProjection = defineProjection({
         ? []
         : [
             // The removed activities stay counted in their hours, so these are closed.
-            opening(openHoursTable, ALL_WORKSPACES, at + HOUR * SECOND_MS).opened,
+            opening(openHourTable, ALL, at + HOUR * SECOND_MS).opened,
             ...data.ids.map((id) => remove(activitiesTable, { workspace_id, id })),
             ...data.counts.map(({ type, actor, entity_type, count }) =>
               update(activityCountsTable, { workspace_id, type, actor, entity_type }, (row) => ({

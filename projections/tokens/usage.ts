@@ -283,7 +283,7 @@ const daysChanges = (workspace: number, used: readonly Used[], sign: 1 | -1): Ch
 
 /** The open hour after reports, and whether a bucket is open then. @param newest of the reports, Unix ms */
 function openingFor(workspace: number, newest: number) {
-  const { opened, isOpen } = opening(tokenOpenHoursTable, workspace, newest);
+  const { opened, isOpen } = opening(tokenOpenHoursTable, { workspace_id: workspace }, newest);
   return {
     opened,
     isOpen: ({ unit, start }: Pick<Row, 'unit' | 'start'>) => unit === ALL_TIME || isOpen(unit as Unit, start),

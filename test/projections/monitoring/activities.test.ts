@@ -36,7 +36,7 @@ describe('projection activities', () => {
       activities: [],
       activity_counts: [],
       activity_hours: [],
-      open_hours: [],
+      open_hour: [],
     });
   });
   it('counts by type, actor and kind of entity', () => {
