@@ -12,7 +12,7 @@
 import { AppError, conflict } from '../shared/errors.ts';
 import { nameClaimed, nameClaimVoided, nameReleased } from '../shared/events/claims.ts';
 import { pause } from '../shared/waiting.ts';
-import { type Decider, defineDecider, on } from './decider.ts';
+import { type Decider, defineDecider, type LoadOptions, on } from './decider.ts';
 import type { CommandContext, Commands, ExecuteOptions } from './handler.ts';
 
 /** A living process needs less than this between a claim and the owner's append, milliseconds. */
@@ -116,8 +116,9 @@ export async function claimantOf(
   kind: Pick<NameKind<unknown>, 'kind'>,
   scope: NameScope,
   name: string,
+  options?: LoadOptions,
 ): Promise<string | undefined> {
-  return (await commands.load(nameDecider, streamOf(kind.kind, scope, name))).state.owner;
+  return (await commands.load(nameDecider, streamOf(kind.kind, scope, name), options)).state.owner;
 }
 
 /** Whether a name was refused because another record has it. */

@@ -20,10 +20,22 @@ export type Evolving = Pick<DomainEvent, 'type' | 'data'> & {
   readonly by?: Actor;
 };
 
+export interface LoadOptions {
+  /** The state of this moment (`performance.now()`) or later; default: of the call. */
+  readonly since?: number | undefined;
+  /**
+   * Accepts a cached state, which may lack events of other processes: for a caller whose command detects that, and then
+   * loads the current state.
+   */
+  readonly recent?: boolean;
+}
+
 /** What `complete` may use: the workspace of the command, and states of other streams according to the log. */
 export interface Look {
   readonly workspace: number;
-  load<Other>(decider: Decider<Other>, stream: string, options?: { readonly recent?: boolean }): Promise<Loaded<Other>>;
+  /** As of which moment states are loaded. */
+  readonly at: LoadOptions | undefined;
+  load<Other>(decider: Decider<Other>, stream: string, options?: LoadOptions): Promise<Loaded<Other>>;
 }
 
 /** The state of one kind of stream. `evolve` is pure and total: it ignores event types that it does not know. */

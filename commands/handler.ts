@@ -16,11 +16,11 @@ import type { Counters } from '../shared/ports/counters.ts';
 import type { NewEvent } from '../shared/ports/event-log.ts';
 import type { Snapshots } from '../shared/ports/snapshots.ts';
 import { pause, takingTurnsByKey } from '../shared/waiting.ts';
-import type { Decider, Loaded } from './decider.ts';
-import { acknowledge, type CommandContext, nextStep, repeatIntent } from './intents.ts';
+import type { Decider, Loaded, LoadOptions } from './decider.ts';
+import { acknowledge, arrival, type CommandContext, nextStep, repeatIntent } from './intents.ts';
 import { createStates, type KeptState } from './states.ts';
 
-export { acknowledgedOf, type CommandContext, type Intent, type Intents, originWith } from './intents.ts';
+export { acknowledgedOf, arrival, type CommandContext, type Intent, type Intents, originWith } from './intents.ts';
 
 export interface Executed {
   readonly stream: string;
@@ -61,14 +61,13 @@ export interface Commands {
   record(stream: string, context: CommandContext, drafts: readonly EventDraft[]): Promise<Executed>;
   /** Removes the cached state of a stream, because some of its events now read differently. */
   forget(stream: string): void;
+  /** Called with the events of the log as this process sees them, in order, and the position of the last one. */
+  saw(position: number, events: readonly Pick<DomainEvent, 'stream' | 'revision'>[]): void;
   /**
    * The current state of a stream according to the log, with revision (-1 without events), position and time of its last
    * event (Unix ms; 0 without events).
-   *
-   * @param options.recent accepts a cached state, which may lack events of other processes: for a caller whose command
-   *   detects that, and then loads the current state
    */
-  load<State>(decider: Decider<State>, stream: string, options?: { readonly recent?: boolean }): Promise<Loaded<State>>;
+  load<State>(decider: Decider<State>, stream: string, options?: LoadOptions): Promise<Loaded<State>>;
 }
 
 /** Most attempts after conflicts before the command fails. */
@@ -83,11 +82,13 @@ export function createCommands(parts: {
   counters: Counters;
   snapshots?: Snapshots;
   displayed?: Commands['displayed'];
+  /** See `createStates`. */
+  seen?: (since: number) => Promise<boolean> | boolean;
   /** Called with the appended events before they are acknowledged; undefined: no wait is necessary. */
   beforeAcknowledged?: (executed: Executed) => Promise<void> | undefined;
 }): Commands {
   const { store, counters, snapshots, beforeAcknowledged } = parts;
-  const states = createStates(store, snapshots);
+  const states = createStates(store, snapshots, parts.seen);
   /**
    * One decision at a time on each stream. While the log is unavailable, all waiting commands fail with the first in
    * the queue.
@@ -118,9 +119,14 @@ export function createCommands(parts: {
     return { kept: current, drafts: decide(current.state) };
   }
 
-  async function load<State>(decider: Decider<State>, stream: string, { recent = false } = {}) {
-    const how = recent ? states.recent : states.read;
-    const { state, revision, position, at } = await how(decider as Decider<unknown>, stream);
+  async function load<State>(
+    typed: Decider<State>,
+    stream: string,
+    { recent = false, since = performance.now() }: LoadOptions = {},
+  ) {
+    const decider = typed as Decider<unknown>;
+    const loaded = await (recent ? states.recent(decider, stream) : states.read(decider, stream, since));
+    const { state, revision, position, at } = loaded;
     return { state: state as State, revision, position, lastAt: at };
   }
 
@@ -134,8 +140,13 @@ export function createCommands(parts: {
     unless: AbortSignal | undefined,
   ): Promise<{ readonly kept: KeptState; readonly append?: Promise<Executed> }> {
     if (decidedOn.length === 0) return { kept };
-    const { workspace } = context.origin;
-    const drafts = decider.complete ? await decider.complete(decidedOn, kept.state, { workspace, load }) : decidedOn;
+    const drafts = decider.complete
+      ? await decider.complete(decidedOn, kept.state, {
+          workspace: context.origin.workspace,
+          at: arrival(context),
+          load,
+        })
+      : decidedOn;
     const prepared = await store.prepare(drafts, context.origin);
     const expected = kept.revision < 0 ? 'none' : kept.revision;
     await context.intents?.record(step, { stream, expected, events: prepared });
@@ -220,6 +231,7 @@ export function createCommands(parts: {
       });
     },
     forget: (stream) => states.forget(stream),
+    saw: states.saw,
     load,
   };
 }

@@ -23,9 +23,15 @@ export interface Intent {
 export interface CommandContext {
   readonly origin: Origin;
   readonly intents?: Intents;
+  /** When the request arrived, `performance.now()`. */
+  readonly arrivedAt?: number;
   /** Steps done so far; `nextStep` counts them. */
   step?: number;
 }
+
+/** The moment as of which a command looks things up: its request has asked for the head of the log already. */
+export const arrival = ({ arrivedAt }: CommandContext): { readonly since: number } | undefined =>
+  arrivedAt === undefined ? undefined : { since: arrivedAt };
 
 /** The context for work that may be repeated safely: a repeated request does it again, instead of its recorded steps. */
 export const withoutIntents = ({ origin }: CommandContext): CommandContext => ({ origin });

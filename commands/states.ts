@@ -41,11 +41,13 @@ export interface KeptState {
 export interface States {
   /** The cached state; undefined when there is none. */
   kept(stream: string): KeptState | undefined;
-  /** The state according to the log: the last state that was read, updated with later events. */
-  read(decider: Decider<unknown>, stream: string): Promise<StreamState>;
   /**
-   * The same, but possibly without reading: the last state that was read, updated with the events that this process has
-   * appended since. Events of other processes may be missing.
+   * The state according to the log at `since` (`performance.now()`) or later: the cached one if every event until then
+   * was seen and none of the stream's is missing, else that with the events that are read.
+   */
+  read(decider: Decider<unknown>, stream: string, since: number): Promise<StreamState>;
+  /**
+   * The same, possibly older: the cached state. Events of other processes may be missing that this one has not seen yet.
    */
   recent(decider: Decider<unknown>, stream: string): Promise<StreamState>;
   /**
@@ -71,51 +73,94 @@ export interface States {
     append: Promise<T>,
   ): Promise<T>;
   forget(stream: string): void;
+  /** Called with the events of the log, in order and without gaps, and the position of the last one. */
+  saw(position: number, events: readonly Pick<DomainEvent, 'stream' | 'revision'>[]): void;
 }
 
-const weightOf = (decider: Decider<unknown>, state: unknown, small = SMALL): number =>
-  Math.max(small, Math.ceil(decider.sizeOf?.(state) ?? 0));
+const weightOf = (decider: Decider<unknown>, state: unknown): number =>
+  Math.max(SMALL, Math.ceil(decider.sizeOf?.(state) ?? 0));
 
 /** The kind under which states of the decider are saved; undefined if they are not saved. */
 export const snapshotKind = ({ kind, snapshotVersion }: Decider<unknown>): string | undefined =>
   snapshotVersion === undefined ? undefined : `${kind}.${snapshotVersion}`;
 
-/** A state besides the one on which decisions are made, such as the config of an agent. */
-interface RecentState {
-  readonly decider: Decider<unknown>;
-  now: StreamState;
-  readonly weight: number;
-}
-
 /** Maximum number of characters in all these states together, and the minimum weight of one: 20,000 small ones. */
 const RECENT_CHARACTERS = 16_000_000;
 const RECENT_SMALL = 800;
 
-export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: Snapshots | undefined): States {
+/** What is known of a stream besides the state on which decisions are made. */
+interface Recent {
+  /** Revision of the last event of the stream that was seen in the log; -1: none was. */
+  seen: number;
+  /** States according to the log, by kind of decider. */
+  readonly states: Map<string, { readonly decider: Decider<unknown>; now: StreamState }>;
+}
+
+const weightOfRecent = ({ states }: Recent): number => {
+  let weight = RECENT_SMALL;
+  for (const { decider, now } of states.values()) weight += Math.ceil(decider.sizeOf?.(now.state) ?? 0);
+  return weight;
+};
+
+/**
+ * @param seen whether `saw` was called with every event that was in the log at `since` (`performance.now()`); default:
+ *   it never is, and each state is read
+ */
+export function createStates(
+  store: Pick<EventStore, 'readStream'>,
+  snapshots: Snapshots | undefined,
+  seen: (since: number) => Promise<boolean> | boolean = () => false,
+): States {
   const states = new LRUCache<string, KeptState>({
     maxSize: KEPT_CHARACTERS,
     sizeCalculation: ({ weight }) => weight,
   });
 
-  /** By stream and kind of decider. */
-  const recents = new LRUCache<string, RecentState>({
-    maxSize: RECENT_CHARACTERS,
-    sizeCalculation: ({ weight }) => weight,
-  });
+  /** By stream. */
+  const recents = new LRUCache<string, Recent>({ maxSize: RECENT_CHARACTERS, sizeCalculation: weightOfRecent });
+  /** Position of the last event that `saw` was called with. */
+  let level: number | undefined;
 
-  /** Kinds of deciders in `recents`; they are few. */
-  const kinds = new Set<string>();
-  const nameOf = (stream: string, kind: string) => `${stream} ${kind}`;
+  /** The cached state, unless an event was seen that it lacks. */
+  function currentOf(stream: string, { kind }: Decider<unknown>): StreamState | undefined {
+    const recent = recents.get(stream);
+    const now = recent?.states.get(kind)?.now;
+    return recent && now && now.revision >= recent.seen ? now : undefined;
+  }
 
-  async function read(decider: Decider<unknown>, stream: string): Promise<StreamState> {
-    const name = nameOf(stream, decider.kind);
-    const now = await readFrom(decider, stream, recents.get(name)?.now, true);
-    // Another read, or an append, may have got further in the meantime.
-    if ((recents.peek(name)?.now.revision ?? -1) <= now.revision) {
-      kinds.add(decider.kind);
-      recents.set(name, { decider, now, weight: weightOf(decider, now.state, RECENT_SMALL) });
+  async function read(decider: Decider<unknown>, stream: string, since: number): Promise<StreamState> {
+    if (currentOf(stream, decider) && (await seen(since))) {
+      const now = currentOf(stream, decider);
+      if (now) return now;
     }
+    return refresh(decider, stream);
+  }
+
+  /** Reads the events that the cached state lacks. */
+  async function refresh(decider: Decider<unknown>, stream: string): Promise<StreamState> {
+    // Cached before the read, so that events are noticed that come after it, but before its result.
+    let recent = recents.get(stream);
+    if (!recent) {
+      recent = { seen: -1, states: new Map() };
+      recents.set(stream, recent);
+    }
+    const now = await readFrom(decider, stream, recent.states.get(decider.kind)?.now, true);
+    // If it was dropped in the meantime, events may have been missed.
+    if (recents.peek(stream) === recent) keep(stream, recent, decider, now);
     return now;
+  }
+
+  function keep(stream: string, recent: Recent, decider: Decider<unknown>, now: StreamState): void {
+    const known = recent.states.get(decider.kind);
+    // Another read, or an append, may have got further in the meantime.
+    if (known && known.now.revision > now.revision) return;
+    const isSame = known?.now.state === now.state;
+    if (known) known.now = now;
+    else recent.states.set(decider.kind, { decider, now });
+    // Most events do not change a state; the cache computes weights only for new entries.
+    if (isSame) return;
+    recents.delete(stream);
+    recents.set(stream, recent);
   }
 
   /**
@@ -125,23 +170,19 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
    */
   function follow(stream: string, events: readonly DomainEvent[]): void {
     const [first, last] = [events.at(0), events.at(-1)];
-    if (!first || !last) return;
-    for (const kind of kinds) {
-      const name = nameOf(stream, kind);
-      const recent = recents.peek(name);
-      if (recent?.now.revision !== first.revision - 1) continue;
-      const { decider, now } = recent;
+    const recent = recents.peek(stream);
+    if (!first || !last || !recent) return;
+    recent.seen = Math.max(recent.seen, last.revision);
+    for (const { decider, now } of recent.states.values()) {
+      if (now.revision !== first.revision - 1) continue;
       const state = fold(decider, now.state, events);
-      const next = { state, revision: last.revision, position: last.position, at: last.meta.at };
-      // Most events do not change this state; the cache computes weights only for new entries.
-      if (state === now.state) recent.now = next;
-      else recents.set(name, { decider, now: next, weight: weightOf(decider, state, RECENT_SMALL) });
+      keep(stream, recent, decider, { state, revision: last.revision, position: last.position, at: last.meta.at });
     }
   }
 
   function forget(stream: string): void {
     states.delete(stream);
-    for (const kind of kinds) recents.delete(nameOf(stream, kind));
+    recents.delete(stream);
   }
 
   async function readFrom(
@@ -178,9 +219,7 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
   return {
     kept: (stream) => states.get(stream),
     read,
-    async recent(decider, stream) {
-      return recents.get(nameOf(stream, decider.kind))?.now ?? read(decider, stream);
-    },
+    recent: async (decider, stream) => currentOf(stream, decider) ?? refresh(decider, stream),
     async load(decider, stream, known, trustSnapshots) {
       const now = await readFrom(decider, stream, known, trustSnapshots);
       const { state, revision, position, at } = now;
@@ -241,6 +280,15 @@ export function createStates(store: Pick<EventStore, 'readStream'>, snapshots: S
       return tracked;
     },
     forget,
+    saw(position, events) {
+      // The first call, or another log, such as one restored from a backup: earlier events were not seen.
+      if (level === undefined || position < level) recents.clear();
+      level = position;
+      for (const { stream, revision } of events) {
+        const recent = recents.peek(stream);
+        if (recent) recent.seen = Math.max(recent.seen, revision);
+      }
+    },
   };
 }
 

@@ -140,7 +140,8 @@ export async function openCore(
       database.kind === 'server' && events.some(changesCredentials) ? credentials.changedAt(position) : undefined;
     const reads = createReads({ database, projections, positions, changes: own && changes });
     const displayed = displayedUsers(reads, positions);
-    const commands = createCommands({ store, counters, snapshots, displayed, beforeAcknowledged });
+    const seen = (since: number) => positions.seen(since);
+    const commands = createCommands({ store, counters, snapshots, displayed, seen, beforeAcknowledged });
     following.reader.watch((position, events) => {
       for (const event of events) {
         const name = deletedKeyIn(event);
@@ -149,6 +150,8 @@ export async function openCore(
         store.forget();
         commands.forget(event.stream);
       }
+      // Before the positions, which end the waits for them.
+      commands.saw(position, events);
       positions.saw(position, events);
     });
     return {

@@ -92,7 +92,7 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
     // The agents' owners are those of now, as for every permission.
     const asNow = moment ? { ...call, services } : call;
     if (identity?.kind === 'agent-key') authorization.refuseAgent(context, route, await requestFault(route, asNow));
-    const agent = await spokenFor(route, identity);
+    const agent = await spokenFor(route, context, identity);
     const isLarge = isRead(route) && route.responses[200]?.type !== STREAM;
     const handleAny = async (asked: Parameters<Route['handle']>[0]) => {
       if (!isLarge || !identity) return route.handle(asked);
@@ -106,7 +106,10 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
     };
     const run = async (intents?: Intents) => {
       const origin = originOf(context, agent);
-      const command: CommandContext = intents ? { origin, intents, step: 0 } : { origin, step: 0 };
+      const { startedAt: arrivedAt } = context;
+      const command: CommandContext = intents
+        ? { origin, intents, arrivedAt, step: 0 }
+        : { origin, arrivedAt, step: 0 };
       try {
         const response = await handleAny({ command, ...call });
         return 'handled' in response || !intents ? response : withPosition(response, acknowledgedOf(origin));
@@ -147,10 +150,14 @@ export function createHandlers(parts: HandlerParts): (route: Route) => RequestHa
   }
 
   /** For the events of a write: the agent that a caller names whose credential is not that agent's key. */
-  async function spokenFor(route: Route, identity: Identity | null): Promise<number | undefined> {
+  async function spokenFor(
+    route: Route,
+    { startedAt }: RequestContext,
+    identity: Identity | null,
+  ): Promise<number | undefined> {
     if (route.method === 'get' && !route.writes) return undefined;
     if (identity === null || identity.kind === 'agent-key') return undefined;
-    return agentSpokenFor(services.commands, identity);
+    return agentSpokenFor(services.commands, identity, startedAt);
   }
 
   async function readBody(route: Route, { req, res }: RequestContext, query: Asked['query']): Promise<unknown> {

@@ -51,8 +51,8 @@ const byIp = (context: RequestContext) => within(context, networkOf(context.ip))
 
 /** Counted by the agent's id: callers could choose a new name for every request, but each agent has one id. */
 async function byAgent(context: RequestContext, { commands }: Pick<Parts, 'commands'>): Promise<string> {
-  const { identity } = context;
-  const id = identity?.agentId ?? (identity && (await agentSpokenFor(commands, identity)));
+  const { identity, startedAt } = context;
+  const id = identity?.agentId ?? (identity && (await agentSpokenFor(commands, identity, startedAt)));
   return id === undefined || id === null ? byIp(context) : within(context, `agent:${id}`);
 }
 const byUser = (context: RequestContext) => {

@@ -125,7 +125,7 @@ export async function recordHeartbeat(
   const all = await eachIsEvent(arrivedAt);
   for (let look = 1; ; look++) {
     const recent = look === 1;
-    const agent = await agentInLog(commands, workspace, ref, { recent });
+    const agent = await agentInLog(commands, workspace, ref, recent ? { recent, since: arrivedAt } : {});
     if (!agent) throw notFound('Agent');
     // If another process has renamed or deleted the agent, a refusal counts only after a fresh read.
     let moved = true;

@@ -4,10 +4,11 @@ import { agentMessageSent } from '../../shared/events/agents/messages.ts';
 import { userStream } from '../../shared/events/auth/users.ts';
 import type { EventOf } from '../../shared/events/define.ts';
 import { displayNameFault } from '../../shared/names.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import { arrival, type CommandContext, type Commands } from '../handler.ts';
 import { readsAsAnother } from '../names.ts';
 import { findSecrets } from './exposure.ts';
 import { refuseInjection } from './injection.ts';
+import { agentInLog } from './names.ts';
 
 export interface Message {
   readonly from: string;
@@ -15,9 +16,6 @@ export interface Message {
   readonly content: string;
   readonly message_type: string;
 }
-
-/** Id of the workspace's agent of this name, according to the read model. */
-export type AgentIdOf = (name: string) => Promise<number | undefined>;
 
 /** A user who is no admin. */
 export interface Sender {
@@ -49,18 +47,19 @@ async function checkSender(commands: Commands, workspace: number, { id, username
 export async function sendMessage(
   commands: Commands,
   context: CommandContext,
-  agentIdOf: AgentIdOf,
   { from, to, content, message_type }: Message,
   sender?: Sender,
 ): Promise<number> {
   refuseInjection('The message', content);
+  const { workspace } = context.origin;
+  const agentIdOf = async (name: string) => (await agentInLog(commands, workspace, { name }, arrival(context)))?.id;
   const toAgentId = await agentIdOf(to);
   if (toAgentId === undefined) throw notFound('Agent');
   const fromAgentId = (await agentIdOf(from)) ?? null;
-  if (sender && fromAgentId === null) await checkSender(commands, context.origin.workspace, sender, from);
+  if (sender && fromAgentId === null) await checkSender(commands, workspace, sender, from);
   const messageId = await commands.counters.take('message');
   const { count, types } = findSecrets(content);
-  const { events } = await commands.record(`agent_messages-${context.origin.workspace}-${toAgentId}`, context, [
+  const { events } = await commands.record(`agent_messages-${workspace}-${toAgentId}`, context, [
     agentMessageSent.draft({
       message_id: messageId,
       from,

@@ -6,6 +6,7 @@ import type { Identity } from '../../shared/identity.ts';
 import { agentNameFault } from '../../shared/names.ts';
 import { isStorableText } from '../../shared/storable.ts';
 import { claimantOf, type NameKind } from '../claims.ts';
+import type { LoadOptions } from '../decider.ts';
 import type { Commands } from '../handler.ts';
 import { agentNameClaims } from '../names.ts';
 import type { Claim, Named } from '../naming.ts';
@@ -46,20 +47,21 @@ export type KnownAgent = Pick<AgentState, 'id' | 'name' | 'role' | 'session_key'
  *
  * @param options.recent accepts a cached state, which may lack changes by other processes: for a caller whose command
  *   detects later changes
+ * @param options.since the agent as of this moment (`performance.now()`) or later; default: of the call
  */
 export async function agentInLog(
   commands: Pick<Commands, 'load'>,
   workspace: number,
   ref: AgentRef,
-  { recent = false } = {},
+  { recent = false, since = performance.now() }: LoadOptions = {},
 ): Promise<KnownAgent | undefined> {
-  for await (const stream of streamsOf(commands, workspace, ref)) {
+  for await (const stream of streamsOf(commands, workspace, ref, since)) {
     const isIt = (state: AgentState) => state.registered && !state.deleted && ('id' in ref || state.name === ref.name);
     if (recent) {
       const { state } = await commands.load(agentDecider, stream, { recent });
       if (isIt(state)) return known(state);
     }
-    const { state } = await commands.load(agentDecider, stream);
+    const { state } = await commands.load(agentDecider, stream, { since });
     if (isIt(state)) return known(state);
   }
   return undefined;
@@ -70,6 +72,7 @@ async function* streamsOf(
   commands: Pick<Commands, 'load'>,
   workspace: number,
   ref: AgentRef,
+  since: number,
 ): AsyncGenerator<string, void, void> {
   if ('id' in ref) {
     yield agentStream(workspace, ref.id);
@@ -77,7 +80,7 @@ async function* streamsOf(
   }
   const seen = new Set<string>();
   for (const { kind, name } of claimsFor(workspace, ref)) {
-    const stream = await claimantOf(commands, kind, workspace, name);
+    const stream = await claimantOf(commands, kind, workspace, name, { since });
     if (stream === undefined || seen.has(stream) || !stream.startsWith(AGENTS_OF(workspace))) continue;
     seen.add(stream);
     yield stream;
@@ -88,11 +91,16 @@ const AGENTS_OF = (workspace: number) => agentStream(workspace, 0).slice(0, -1);
 
 const known = ({ id, name, role, session_key }: AgentState): KnownAgent => ({ id, name, role, session_key });
 
-/** The id of the agent named by the header `x-agent-name` or by the caller's key; undefined if there is none. */
+/**
+ * The id of the agent named by the header `x-agent-name` or by the caller's key; undefined if there is none.
+ *
+ * @param since when the request arrived, `performance.now()`
+ */
 export async function agentSpokenFor(
   commands: Commands,
   { workspace, agentName }: Pick<Identity, 'workspace' | 'agentName'>,
+  since: number,
 ): Promise<number | undefined> {
   if (agentName === null || !isStorableText(agentName)) return undefined;
-  return (await agentInLog(commands, workspace, { name: agentName }))?.id;
+  return (await agentInLog(commands, workspace, { name: agentName }, { since }))?.id;
 }

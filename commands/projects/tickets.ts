@@ -1,6 +1,6 @@
 /** Ticket numbers: each project counts its tasks from 1, and no number is given twice. */
 import type { FoundProject, ProjectDirectory } from '../../queries/projects/projects.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import { arrival, type CommandContext, type Commands } from '../handler.ts';
 import { ensureGeneral } from './changes.ts';
 
 /** The project of a task, and the task's number in it. */
@@ -31,7 +31,8 @@ export async function takeTicket(
 ): Promise<{ readonly ticket: Ticket; readonly project: FoundProject }> {
   const { workspace } = context.origin;
   const project =
-    (await directory.placeFor(workspace, projectId)) ?? (await ensureGeneral(commands, context, directory));
+    (await directory.placeFor(workspace, projectId, arrival(context))) ??
+    (await ensureGeneral(commands, context, directory));
   const ticketNo = await takeTickets(commands, workspace, project.id);
   return { ticket: { project_id: project.id, project_ticket_no: ticketNo }, project };
 }

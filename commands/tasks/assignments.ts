@@ -23,18 +23,18 @@ const keeps = ({ type, data }: EventDraft): boolean =>
 export async function withAssigneeId(
   drafts: readonly EventDraft[],
   { task: now }: { readonly task: Assignee & Pick<TaskData, 'status'> },
-  { workspace, load }: Look,
+  { workspace, at, load }: Look,
 ): Promise<readonly EventDraft[]> {
   let ids: Map<string, number | undefined> | undefined;
   const assigneeOf = async (name: string): Promise<Assignee> => {
     if (name === now.assigned_to && now.assignee_id !== undefined) {
       const id = now.assignee_id;
       // A rename changes only tasks that are not done.
-      const present = now.status === 'done' ? await agentInLog({ load }, workspace, { id }) : undefined;
+      const present = now.status === 'done' ? await agentInLog({ load }, workspace, { id }, at) : undefined;
       return { assigned_to: present?.name ?? name, assignee_id: id };
     }
     ids ??= new Map();
-    if (!ids.has(name)) ids.set(name, (await agentInLog({ load }, workspace, { name }, { recent: true }))?.id);
+    if (!ids.has(name)) ids.set(name, (await agentInLog({ load }, workspace, { name }, at))?.id);
     const id = ids.get(name);
     return { assigned_to: name, ...(id !== undefined && { assignee_id: id }) };
   };

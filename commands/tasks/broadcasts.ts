@@ -3,7 +3,7 @@ import { agentsNamed } from '../../queries/agents/agents.ts';
 import type { Reads } from '../../queries/reads.ts';
 import { type EventDraft, type EventOf, firstOf } from '../../shared/events/define.ts';
 import { taskBroadcast } from '../../shared/events/tasks/broadcasts.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import { arrival, type CommandContext, type Commands } from '../handler.ts';
 import { quoted } from './comments.ts';
 import { isFollower } from './subscriptions.ts';
 import { existing, notice, ofTask, type TaskState, taskDecider, taskStream } from './tasks.ts';
@@ -55,7 +55,7 @@ export async function broadcast(
 ): Promise<{ readonly sent: number; readonly skipped: number; readonly deliveredTo: readonly string[] }> {
   const { workspace } = context.origin;
   const stream = taskStream(workspace, taskId);
-  const { state } = await commands.load(taskDecider, stream);
+  const { state } = await commands.load(taskDecider, stream, arrival(context));
   const found = await agentsNamed(reads, workspace, existing(state).subscribers);
   const agents = new Map(found.map((agent) => [agent.name, agent]));
   const { events } = await commands.execute(taskDecider, stream, context, (now) =>

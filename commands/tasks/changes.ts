@@ -8,7 +8,7 @@ import { projectFields, type TaskData, taskRecord } from '../../shared/events/ta
 import { atHead } from '../../shared/ports/read-models.ts';
 import { restored } from '../../shared/secrets.ts';
 import { seconds } from '../../shared/time.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import { arrival, type CommandContext, type Commands } from '../handler.ts';
 import { mentionedIn, mentionsIn, readingsOf } from '../mentions.ts';
 import { type Ticket, takeTickets } from '../projects/tickets.ts';
 import { requireAccess, requireHolder, type TaskCaller } from './access.ts';
@@ -207,12 +207,12 @@ async function applyChange(
   const { workspace } = context.origin;
   const stream = taskStream(workspace, id);
   const { fields } = change;
-  const projectOf = await lookups.taskProjects.at(workspace, atHead());
+  const projectOf = await lookups.taskProjects.at(workspace, arrival(context) ?? atHead());
   let mentioned: readonly string[] = [];
   let move: Move | undefined;
   const mentions = mentionsIn(fields.description ?? '').length > 0;
   if (mentions || fields.project_id !== undefined) {
-    const { state } = await commands.load(taskDecider, stream);
+    const { state } = await commands.load(taskDecider, stream, arrival(context));
     // Check that the task exists and may be changed before reporting errors in its text or project.
     requireAccess(caller, existing(state));
     if (mentions) mentioned = (await mentionedIn(lookups.reads, workspace, fields.description ?? '')).recipients;

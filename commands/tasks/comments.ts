@@ -8,7 +8,7 @@ import { notificationRaised } from '../../shared/events/monitoring/notifications
 import { taskAssigned, taskCommented } from '../../shared/events/tasks/comments.ts';
 import { frontOf } from '../../shared/storable.ts';
 import { seconds } from '../../shared/time.ts';
-import type { CommandContext, Commands } from '../handler.ts';
+import { arrival, type CommandContext, type Commands } from '../handler.ts';
 import { type Mentioned, mentionedIn } from '../mentions.ts';
 import { requireAccess, type TaskCaller } from './access.ts';
 import {
@@ -145,7 +145,7 @@ export async function addComment(
   let mentioned: Mentioned = { tokens: [], recipients: [], agents: [] };
   if (parentId !== null || content.includes('@')) {
     // Check that the task exists and is open to the caller before reporting errors in the comment.
-    requireAccess(caller, existing((await commands.load(taskDecider, stream)).state));
+    requireAccess(caller, existing((await commands.load(taskDecider, stream, arrival(context))).state));
     if (parentId !== null) {
       const parent = await findComment(reads, workspace, taskId, parentId);
       if (!parent) throw notFound(`Comment ${parentId} on this task`);

@@ -38,7 +38,7 @@ export function isFollower(
 export async function withFollowers(
   drafts: readonly EventDraft[],
   state: Followed,
-  { workspace, load }: Look,
+  { workspace, at, load }: Look,
 ): Promise<readonly EventDraft[]> {
   if (!drafts.some(({ type }) => type === taskSubscribed.type || type === notificationRaised.type)) return drafts;
   let { followers } = state;
@@ -56,7 +56,7 @@ export async function withFollowers(
       const data = draft.data as EventOf<typeof taskSubscribed>['data'];
       const agents: Record<string, number> = {};
       for (const name of data.names) {
-        const agent = await agentInLog({ load }, workspace, { name });
+        const agent = await agentInLog({ load }, workspace, { name }, at);
         if (agent) agents[name] = agent.id;
       }
       followers = { ...followers, ...agents };
@@ -68,7 +68,7 @@ export async function withFollowers(
       completed.push(draft);
       continue;
     }
-    const recipient = await nameNow(data.recipient, { task, followers }, { workspace, load });
+    const recipient = await nameNow(data.recipient, { task, followers }, { workspace, at, load });
     if (recipient === undefined || recipient === data.by || told.has(recipient)) continue;
     told.add(recipient);
     completed.push(recipient === data.recipient ? draft : { ...draft, data: { ...data, recipient } });
@@ -80,11 +80,11 @@ export async function withFollowers(
 async function nameNow(
   name: string,
   { task, followers }: Followed,
-  { workspace, load }: Look,
+  { workspace, at, load }: Look,
 ): Promise<string | undefined> {
   if (Object.hasOwn(followers, name))
-    return (await agentInLog({ load }, workspace, { id: followers[name] as number }))?.name;
+    return (await agentInLog({ load }, workspace, { id: followers[name] as number }, at))?.name;
   if (name === task.assigned_to) return name;
   // A user, whose name an agent may have got since.
-  return (await agentInLog({ load }, workspace, { name })) ? undefined : name;
+  return (await agentInLog({ load }, workspace, { name }, at)) ? undefined : name;
 }

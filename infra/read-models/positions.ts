@@ -71,6 +71,8 @@ const ASK = {
 };
 const LEASES = schemaOf(leasesProjection);
 const UNKNOWN = Number.POSITIVE_INFINITY;
+/** How long a command waits for the reader before it reads a stream itself, milliseconds: notifications take less. */
+const SEEN_MS = 25;
 
 /** The state of a read model as this process knows it. */
 interface Model {
@@ -194,12 +196,34 @@ export class Positions implements ReadModels, Freshness {
     return position <= (this.#level ?? 0) || position <= (await this.#head(performance.now()));
   }
 
-  async #wait(schemas: readonly string[], shown: () => Position, target: Position): Promise<void> {
-    const isOver = () => shown() >= target;
+  /**
+   * Whether the reader of this process has handed out what was in the log at `since` (`performance.now()`). Waits for it
+   * for a moment.
+   */
+  seen(since: number): Promise<boolean> | boolean {
+    if (this.#level === undefined) return false;
+    const head = this.#head(since);
+    if (typeof head !== 'number') return head.then((end) => this.#sawUpTo(end));
+    return this.#sawUpTo(head);
+  }
+
+  #sawUpTo(position: Position): Promise<boolean> | boolean {
+    const isOver = () => (this.#level ?? 0) >= position;
+    return isOver() || this.#until(isOver, SEEN_MS);
+  }
+
+  /** Waits for a condition. @returns whether it was met in time */
+  async #until(isOver: () => boolean, ms: number): Promise<boolean> {
     const waiting = new Promise<void>((end) => this.#waits.set(isOver, end));
-    this.#hurry();
-    if (await settledWithin(this.#options.visibleTimeoutMs, waiting)) return;
+    if (await settledWithin(ms, waiting)) return true;
     this.#waits.delete(isOver);
+    return false;
+  }
+
+  async #wait(schemas: readonly string[], shown: () => Position, target: Position): Promise<void> {
+    const until = this.#until(() => shown() >= target, this.#options.visibleTimeoutMs);
+    this.#hurry();
+    if (await until) return;
     const late = schemas.filter((schema) => this.shown(schema) < target);
     const all = late.map((schema) => `${schema} (position ${this.shown(schema)})`).join(', ');
     throw unavailable(

@@ -62,7 +62,11 @@ export async function openView(
     head: () => eventLog.head(),
     own,
   });
-  following.reader.watch((position, events) => positions.saw(position, events));
+  const commands = createCommands({ store, counters, seen: (since) => positions.seen(since) });
+  following.reader.watch((position, events) => {
+    commands.saw(position, events);
+    positions.saw(position, events);
+  });
   const changes = createChangeTracker();
   const project = (name: string) =>
     startProjector(projections, {
@@ -82,7 +86,7 @@ export async function openView(
     counters,
     positions,
     following,
-    commands: createCommands({ store, counters }),
+    commands,
     reads: createReads({ database, projections, positions }),
     project,
     async close() {

@@ -1,6 +1,5 @@
 /** Messages between agents: send one, read the feed. */
 import { sendMessage } from '../../../commands/agents/messages.ts';
-import { findAgent } from '../../../queries/agents/agents.ts';
 import { listComms } from '../../../queries/agents/messages.ts';
 import { commsQuery, commsResponse, messageBody, messageResponse } from '../../../shared/contract/agents/messages.ts';
 import { TASK_VIEW, taskViewOf } from '../../../shared/identity.ts';
@@ -25,10 +24,9 @@ const send = defineRoute({
   responses: { 200: { description: 'Sent', schema: messageResponse } },
   async respond({ body, identity, services, command }) {
     const { from, to } = body;
-    const agentIdOf = async (name: string) => (await findAgent(services.reads, identity.workspace, { name }))?.id;
     const message = { from, to, content: body.content ?? body.message ?? '', message_type: body.type ?? 'text' };
     const sender = identity.kind === 'user' && identity.role !== 'admin' ? identity : undefined;
-    const id = await sendMessage(services.commands, command, agentIdOf, message, sender);
+    const id = await sendMessage(services.commands, command, message, sender);
     return { success: true, id };
   },
 });

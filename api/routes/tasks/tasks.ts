@@ -83,13 +83,9 @@ const list = defineCachedRoute({
   },
 });
 
-/** The lookups of commands about tasks. A task's project is looked up as of `startedAt`, the arrival of the request. */
-export const lookupsOf = (services: Services, startedAt?: number): TaskLookups => ({
-  projects: {
-    ...services.projects,
-    placeFor: (workspace, id) =>
-      services.projects.placeFor(workspace, id, startedAt === undefined ? undefined : { since: startedAt }),
-  },
+/** The lookups of commands about tasks. */
+export const lookupsOf = (services: Services): TaskLookups => ({
+  projects: services.projects,
   taskProjects: services.taskProjects,
   reads: services.reads,
   recurring: roomFor(limitsOf(services, countRecurring), {
@@ -110,9 +106,8 @@ const create = defineRoute({
   rules: { agentKeys: 'any', strict: 'allowed', past: 'none', prompts: 'screened' },
   body: contract.createTaskBody,
   responses: { 201: { description: 'The new task', schema: contract.taskResponse } },
-  async respond({ body, identity, services, command, context }) {
-    const lookups = lookupsOf(services, context.startedAt);
-    const task = await createTask(services.commands, command, lookups, body, authorOf(identity));
+  async respond({ body, identity, services, command }) {
+    const task = await createTask(services.commands, command, lookupsOf(services), body, authorOf(identity));
     return { task: await oneShownTo(services, identity, task) };
   },
 });

@@ -165,7 +165,7 @@ describe('agent: snapshots', () => {
       { readStream: async (_, from = 0) => events.slice(from) },
       { find: async (_, kind) => (['agent.1', 'agent.2'].includes(kind) ? old : undefined), save: () => undefined },
     );
-    const { state } = await states.read(agentDecider, 'agent-1-7');
+    const { state } = await states.read(agentDecider, 'agent-1-7', 0);
     expect(state).to.deep.equal(given(registered, details({ name: 'eve' })).state);
   });
 });
