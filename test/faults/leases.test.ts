@@ -156,7 +156,7 @@ async function killed(env: Record<string, string>): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
     const service = await startProcess(directory.path, env);
     if (round === 0) agents = await register(service.url);
-    const limit = sent.total() + 50 + Math.floor(Math.random() * 150);
+    const limit = sent.total() + 50 + Math.floor(Math.random() * runs(50, 150));
     let dead: Promise<void> | undefined;
     let gone = false;
     await beatUntil(

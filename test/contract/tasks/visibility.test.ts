@@ -153,6 +153,11 @@ describe('contract: task visibility for agents', function () {
         await newest('/api/chat/messages?to_agent=bob&limit=200', 'messages', -1),
         await newest('/api/notifications?recipient=bob', 'notifications'),
       ],
+      ids: new Map([
+        ['tasks', [hidden.full]],
+        ['agents', [ids.bob]],
+        ['projects', [project]],
+      ]),
       names: ['bob', 'ann', 'system', PART, String(hidden.full), `${hidden.full},${hidden.done}`],
     };
   });

@@ -209,7 +209,7 @@ describe('agent diagnostics', () => {
           requests: used.length,
         });
       }),
-      { numRuns: runs(20, 60) },
+      { numRuns: runs(12, 60) },
     );
   });
 
@@ -277,7 +277,7 @@ describe('agent diagnostics', () => {
         checkDiagnostics({ ...found, evidence }, reader);
         for (const one of Object.values(evidence ?? {})) expect(one.positions?.length ?? 0).to.be.at.most(most);
       }),
-      { numRuns: runs(6, 15) },
+      { numRuns: runs(4, 15) },
     );
   });
 

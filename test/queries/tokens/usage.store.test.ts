@@ -299,7 +299,7 @@ describe('token totals', () => {
         await check(timeframe, NOW + after);
         await checkByAgent(days, NOW + after);
       }),
-      { numRuns: runs(12, 30) },
+      { numRuns: runs(8, 30) },
     );
   });
 
@@ -333,7 +333,7 @@ describe('token totals', () => {
           await checkExport(timeframe, at, limit, reader);
         },
       ),
-      { numRuns: runs(8, 15) },
+      { numRuns: runs(5, 15) },
     );
   });
 
@@ -455,7 +455,7 @@ describe('token totals as of an earlier position', () => {
     const oldest = [...cases];
     const then: { position: number; now: number; totals: unknown }[] = [];
     for (let n = 0; n < reported.length; ) {
-      const piece = reported.slice(n, n + 1 + below(150));
+      const piece = reported.slice(n, n + 1 + below(runs(300, 150)));
       n += piece.length;
       const now = piece.at(-1)?.recorded as number;
       await models.tell(...piece.map(({ told }) => told));

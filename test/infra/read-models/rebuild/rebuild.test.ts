@@ -356,7 +356,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
             await add('notes', ...clean.map((row) => noted.draft({ ...row, id: ++id, json: row.json as never })));
           },
         ),
-        { numRuns: runs(8, 25) },
+        { numRuns: runs(5, 25) },
       );
       await live();
       const report = await rebuildProjection(stores(), oddProjection, { check: true });
@@ -376,7 +376,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     });
 
     it('resumes after an interruption, unless `fresh` is set or the code has changed', async () => {
-      await history(runs(400, 1_000));
+      await history(runs(250, 1_000));
       await live();
       const rebuildSome = (options: RebuildOptions) => rebuildProjections(stores(), some, options);
       const all = await rebuildSome({ check: true });
@@ -492,7 +492,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     });
 
     it('switches without affecting concurrent writes and reads', async () => {
-      await history(runs(200, 500));
+      await history(runs(120, 500));
       await live();
       const writing = new AbortController();
       let written = 0;
