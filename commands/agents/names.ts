@@ -55,36 +55,25 @@ export async function agentInLog(
   ref: AgentRef,
   { recent = false, since = performance.now() }: LoadOptions = {},
 ): Promise<KnownAgent | undefined> {
-  for await (const stream of streamsOf(commands, workspace, ref, since)) {
-    const isIt = (state: AgentState) => state.registered && !state.deleted && ('id' in ref || state.name === ref.name);
+  const isIt = (state: AgentState) => state.registered && !state.deleted && ('id' in ref || state.name === ref.name);
+  const agentOn = async (stream: string) => {
     if (recent) {
       const { state } = await commands.load(agentDecider, stream, { recent });
       if (isIt(state)) return known(state);
     }
     const { state } = await commands.load(agentDecider, stream, { since });
-    if (isIt(state)) return known(state);
-  }
-  return undefined;
-}
-
-/** Streams of agents that the reference may mean; for a name, the agents that have claimed it. */
-async function* streamsOf(
-  commands: Pick<Commands, 'load'>,
-  workspace: number,
-  ref: AgentRef,
-  since: number,
-): AsyncGenerator<string, void, void> {
-  if ('id' in ref) {
-    yield agentStream(workspace, ref.id);
-    return;
-  }
+    return isIt(state) ? known(state) : undefined;
+  };
+  if ('id' in ref) return agentOn(agentStream(workspace, ref.id));
   const seen = new Set<string>();
   for (const { kind, name } of claimsFor(workspace, ref)) {
     const stream = await claimantOf(commands, kind, workspace, name, { since });
     if (stream === undefined || seen.has(stream) || !stream.startsWith(AGENTS_OF(workspace))) continue;
     seen.add(stream);
-    yield stream;
+    const agent = await agentOn(stream);
+    if (agent) return agent;
   }
+  return undefined;
 }
 
 const AGENTS_OF = (workspace: number) => agentStream(workspace, 0).slice(0, -1);
