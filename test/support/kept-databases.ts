@@ -18,7 +18,11 @@ export interface KeptDatabase {
 
 type Options = Pick<DatabaseOptions, 'poolSize' | 'statementTimeoutMs' | 'log'>;
 
+/** How many test files use one: the catalog keeps old rows of each restoration, and statistics of rows that are gone. */
+const USES = 10;
+
 interface Idle {
+  readonly uses: number;
   readonly key: string;
   readonly database: Database;
   readonly dataDir: string;
@@ -125,20 +129,20 @@ export async function keptDatabase(template: Template, options: Options): Promis
   const key = JSON.stringify([options.poolSize, options.statementTimeoutMs]);
   const found = idle.get(template);
   if (found?.key === key) idle.delete(template);
-  const { database, dataDir, beginning } = found?.key === key ? found : await opened(template, options);
+  const { database, dataDir, beginning, uses } = found?.key === key ? found : await opened(template, options);
   return {
     database: { ...database, close: async () => undefined },
     dataDir,
     async giveBack() {
       // Tests that need two at the same time open a second one.
-      if (idle.has(template) || !(await isRestored(database, beginning))) {
+      if (uses + 1 >= USES || idle.has(template) || !(await isRestored(database, beginning))) {
         await database.close();
         await rm(dataDir, { recursive: true, force: true });
         return;
       }
       for (const name of await readdir(dataDir))
         if (name !== 'pg' && name !== 'run') await rm(join(dataDir, name), { recursive: true, force: true });
-      idle.set(template, { key, database, dataDir, beginning });
+      idle.set(template, { key, database, dataDir, beginning, uses: uses + 1 });
     },
   };
 }
@@ -146,5 +150,5 @@ export async function keptDatabase(template: Template, options: Options): Promis
 async function opened(template: Template, options: Options): Promise<Omit<Idle, 'key'>> {
   const dataDir = await keptDirectory(template);
   const database = await openDatabase({ dataDir, ...options });
-  return { database, dataDir, beginning: await beginningOf(database.pool) };
+  return { database, dataDir, uses: 0, beginning: await beginningOf(database.pool) };
 }
