@@ -17,7 +17,7 @@ export const defineOpenHours = () =>
   defineTable('open_hours', { workspace_id: 'int', hour: 'bigint' }, { key: ['workspace_id'] });
 
 /** One open hour for all workspaces, which views of the past (`counted`) read as a constant. */
-export const defineOpenHour = () => defineTable('open_hour', { id: 'int', hour: 'bigint' }, { key: ['id'] });
+export const defineOpenHour = () => defineTable('open_hour', { id: 'bigint', hour: 'bigint' }, { key: ['id'] });
 export const ALL = { id: 0 };
 
 /** For an event that adds nothing: the open hour stays. */

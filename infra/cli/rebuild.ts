@@ -6,6 +6,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { projections } from '../../projections/index.ts';
 import { type Projection, schemaOf } from '../../projections/projection.ts';
 import { BEGINNING } from '../../shared/ports/event-log.ts';
+import { readConfig } from '../config.ts';
 import type { Core } from '../core.ts';
 import { currentIndex } from '../log-index/current.ts';
 import { repairTree } from '../proof/losses.ts';
@@ -137,10 +138,12 @@ type Given = Pick<RebuildOptions, 'check' | 'fresh' | 'history' | 'farBehind'> &
 async function rebuildWithProgress(choose: Chosen, options: Given): Promise<Rebuilt> {
   const { result, ...measured } = await withProgress(
     'Interrupted; run the command again to continue from here.',
-    (watched) => (options.jobs === 1 ? rebuildHere : rebuildByJobs)(choose, options, watched),
+    (watched) => (isEmbedded() && options.jobs === 1 ? rebuildHere : rebuildByJobs)(choose, options, watched),
   );
   return { reports: result, ...measured };
 }
+
+const isEmbedded = () => readConfig(process.env).databaseUrl === undefined;
 
 const rebuildHere = (choose: Chosen, { jobs: _, ...options }: Given, watched: Watched) =>
   withCore(async (core) => {

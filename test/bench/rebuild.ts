@@ -11,6 +11,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { REBUILD_EXEC_ARGV } from '../../infra/cli/rebuild-jobs.ts';
 import { createPersonKeys } from '../../infra/credentials/person-keys.ts';
 import { type Database, openDatabase } from '../../infra/database/database.ts';
 import { migrate } from '../../infra/database/migrations.ts';
@@ -129,7 +130,10 @@ export async function measureRebuild(place: Place, ms: number): Promise<RebuildM
 
 /** The same in a process of its own. @throws if that ends without an answer */
 export async function measuredApart(place: Place, ms: number): Promise<RebuildMeasure> {
-  const child = fork(fileURLToPath(new URL('./rebuild-child.js', import.meta.url)), [JSON.stringify({ place, ms })]);
+  const script = fileURLToPath(new URL('./rebuild-child.js', import.meta.url));
+  // As the command line does.
+  const execArgv = place.url === undefined ? process.execArgv : [...process.execArgv, ...REBUILD_EXEC_ARGV];
+  const child = fork(script, [JSON.stringify({ place, ms })], { execArgv });
   let measure: RebuildMeasure | undefined;
   child.on('message', (message) => {
     measure = message as RebuildMeasure;
