@@ -56,13 +56,16 @@ export const statusChanges = (reads: Reads, window: StatusWindow): Sql => sql`
     SELECT status, at, position FROM (${changesIn(reads, window)}) c
     ORDER BY position DESC LIMIT ${sql.lit(MAX_CHANGES)}) s)`;
 
-/** The spans between changes, without those of no length. @param until Unix seconds */
+/**
+ * The spans between changes. A span of no length is left out, unless it is the last: the current status is
+ * shown from the moment of its change. @param until Unix seconds
+ */
 export function spansOf(changes: readonly StatusChange[], until: number): StatusSpan[] {
   const spans: StatusSpan[] = [];
   for (const [n, { status, at, position }] of changes.entries()) {
     const end = changes[n + 1]?.at ?? until;
     const last = spans.at(-1);
-    if (end <= at) continue;
+    if (end <= at && n + 1 < changes.length) continue;
     if (last?.status === status) spans[spans.length - 1] = { ...last, until: end };
     else spans.push({ status, since: at, until: end, position });
   }

@@ -89,7 +89,11 @@ export const diagnosticsStatus = z.object({
     'complete from `since` on: they add up to the seconds from then to `timeframe.until`',
   ),
   since: unixSeconds.describe('beginning of the window, or of the agent'),
-  spans: z.array(statusSpan).describe('oldest first; of more than 1,000 changes, those since the thousandth newest'),
+  spans: z
+    .array(statusSpan)
+    .describe(
+      'oldest first, the last is the current status; of more than 1,000 changes, those since the thousandth newest',
+    ),
 });
 
 const period = z.object({
