@@ -20,7 +20,7 @@ import { workflowDeleted, workflowUpdated, workflowUsed } from '../shared/events
 import { seconds } from '../shared/time.ts';
 import { decideReset, decideSettings, settingsDecider } from './admin/settings.ts';
 import { agentDecider, decideDelete, decideUpdate, decideVisibility } from './agents/agents.ts';
-import { decideHeartbeat, decideWake } from './agents/heartbeat.ts';
+import { decideHeartbeat, decideReport, decideWake } from './agents/heartbeat.ts';
 import { decideSoul } from './agents/souls.ts';
 import * as pipelines from './pipelines/pipelines.ts';
 import * as projects from './projects/projects.ts';
@@ -52,10 +52,14 @@ function agentUpdateOf(append: Append) {
   return [update, { via, byItself, write_to_gateway: writeToGateway, ...(config && { config }) }] as const;
 }
 
+function usageOf(append: Append) {
+  const [report] = firstOf(append, tokensReported)?.data.reports ?? [];
+  return { tokenUsage: report ? { ...report, task_id: report.task_id ?? null } : null };
+}
+
 function heartbeatOf(append: Append) {
   const beat = firstOf(append, agentHeartbeatReceived)?.data;
-  const [report] = firstOf(append, tokensReported)?.data.reports ?? [];
-  return beat && { ...beat, tokenUsage: report ? { ...report, task_id: report.task_id ?? null } : null };
+  return beat && { ...beat, ...usageOf(append) };
 }
 
 export const replayables: readonly Replayable[] = [
@@ -75,6 +79,7 @@ export const replayables: readonly Replayable[] = [
         const heartbeat = heartbeatOf(append);
         return heartbeat && decideHeartbeat(state, heartbeat);
       }),
+      on(tokensReported, (state, _, append) => decideReport(state, usageOf(append))),
       on(agentWoken, (state, { data }) => decideWake(state, data.reason)),
       on(agentSoulChanged, (state, { data }) => decideSoul(state, data.soul_content, data.template)),
       on(agentDeleted, (state, { data }) => decideDelete(state, data.remove_workspace)),

@@ -35,18 +35,20 @@ export interface Heartbeat {
   readonly tokenUsage: TokenUsage | null;
 }
 
-/** Whether a heartbeat changes nothing: then it only renews the agent's lease. */
-export const isRoutine = (state: AgentState, heartbeat: Heartbeat): boolean =>
+/** Whether a heartbeat changes nothing of the agent: then it only renews the agent's lease. */
+export const isRoutine = (
+  state: AgentState,
+  heartbeat: Pick<Heartbeat, 'work_items_count' | 'work_item_types'>,
+): boolean =>
   state.registered &&
   !state.deleted &&
   state.status === 'idle' &&
-  heartbeat.tokenUsage === null &&
   state.waiting === waitingOf(heartbeat.work_items_count, heartbeat.work_item_types);
 
-/** A sign of life, after which the agent is idle. @throws AppError 404 */
+/** A sign of life that is an event, after which the agent is idle. @throws AppError 404 */
 export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventDraft[] {
   const { agent_id, name } = existing(state);
-  const { connection_id, work_items_count, work_item_types: workItemTypes, tokenUsage } = heartbeat;
+  const { connection_id, work_items_count, work_item_types: workItemTypes } = heartbeat;
   const lastActivity = 'Heartbeat received';
   const drafts: EventDraft[] = [];
   if (state.status !== 'idle') {
@@ -76,18 +78,18 @@ export function decideHeartbeat(state: AgentState, heartbeat: Heartbeat): EventD
   if (connection_id !== null && state.connection?.id === connection_id) {
     drafts.push(connectionSeen.draft({ agent_id, name, connection_id }));
   }
-  if (tokenUsage) {
-    const report = {
-      agent_id,
-      agent_name: name,
-      session_id: `${name}:cli`,
-      operation: 'heartbeat',
-      duration: null,
-      used_at: null,
-    };
-    drafts.push(tokensReported.draft({ page: null, reports: [{ ...report, ...tokenUsage }] }));
-  }
-  return drafts;
+  return [...drafts, ...decideReport(state, heartbeat)];
+}
+
+/** The tokens that a heartbeat reports. @throws AppError 404 */
+export function decideReport(state: AgentState, { tokenUsage }: Pick<Heartbeat, 'tokenUsage'>): EventDraft[] {
+  if (!tokenUsage) return [];
+  const { agent_id, name: agent_name } = existing(state);
+  const report = {
+    ...{ agent_id, agent_name, session_id: `${agent_name}:cli` },
+    ...{ operation: 'heartbeat', duration: null, used_at: null },
+  };
+  return [tokensReported.draft({ page: null, reports: [{ ...report, ...tokenUsage }] })];
 }
 
 /** @throws AppError 404 */
@@ -143,13 +145,13 @@ export async function recordHeartbeat(
       const place = { tenant, workspace, agent: agent.id };
       const stream = agentStream(workspace, agent.id);
       /** Counts the heartbeat with the agent's lease. */
-      const renew = ({ connection }: AgentState, unlessMoved?: Beat['unlessMoved']) => {
-        const named = connection !== null && connection.id === found.connection_id ? connection.id : null;
+      const renew = (state: AgentState | undefined, unlessMoved?: Beat['unlessMoved']) => {
+        const named = state?.connection?.id === found.connection_id ? found.connection_id : null;
         return leases.renew({ ...place, at: seconds(now()), connection: named, ...(unlessMoved && { unlessMoved }) });
       };
       // The usual heartbeat: one statement checks that the state is current, and counts. A request that is repeated may
       // have appended an event.
-      if (!all && leases.seesLog && !context.intents?.recorded.length) {
+      if (!all && !found.tokenUsage && leases.seesLog && !context.intents?.recorded.length) {
         const { state, revision, position } = await commands.load(agentDecider, stream, { recent: true });
         if (isRoutine(state, found) && state.name === agent.name && (await renew(state, { stream, revision }))) {
           acknowledge(context, position);
@@ -157,24 +159,26 @@ export async function recordHeartbeat(
         }
       }
       let before: AgentState | undefined;
-      // A copy, because the second attempt repeats the same step of the request.
-      const execute = (asEvent: boolean) =>
-        commands.execute(agentDecider, stream, { ...context }, (state) => {
+      const execute = (within: CommandContext, asEvent: boolean, beat: Heartbeat) =>
+        commands.execute(agentDecider, stream, within, (state) => {
           renamed = !state.deleted && state.name !== agent.name;
           moved = state.deleted || renamed;
           if (moved) throw notFound('Agent');
           before = state;
-          return !asEvent && isRoutine(state, found) ? [] : decideHeartbeat(state, found);
+          return asEvent || !isRoutine(state, beat) ? decideHeartbeat(state, beat) : decideReport(state, beat);
         });
-      const { events } = await execute(all);
-      const routine = events.length === 0;
+      const within = { ...context };
+      const { events } = await execute(within, all, found);
+      const isEvent = events.some(({ type }) => type === agentHeartbeatReceived.type);
       // Another process has appended to the stream: the next heartbeat finds the state that it left.
-      if (routine && leases.seesLog) await commands.load(agentDecider, stream);
-      const renewed = routine && before !== undefined && (await renew(before));
-      // The sweep was deciding that the agent is silent. The event conflicts with that decision, or comes after it.
-      if (routine && !renewed) await execute(true);
+      if (!isEvent && leases.seesLog) await commands.load(agentDecider, stream);
+      const renewed = !isEvent && (await renew(before));
+      // The sweep was deciding that the agent is silent. The event conflicts with that decision, or comes after it. When
+      // nothing was appended, it repeats the same step of the request.
+      if (!isEvent && !renewed)
+        await execute(events.length === 0 ? { ...context } : within, true, { ...found, tokenUsage: null });
       // Only after the event, so that no decision of the sweep comes in between.
-      if ((routine && !renewed) || before?.status === 'offline') await leases.grant(place);
+      if ((!isEvent && !renewed) || before?.status === 'offline') await leases.grant(place);
       return inbox;
     } catch (error) {
       const isOver = renamed ? look === LOOKS : !moved || !recent;

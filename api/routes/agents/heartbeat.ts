@@ -71,7 +71,7 @@ const beat = defineRoute({
   summary: 'Send a heartbeat, and get the pending work of the agent',
   mcp: { tool: 'send_heartbeat', idempotent: true },
   description:
-    'The agent is idle afterwards. A complete `token_usage` is recorded with it. A heartbeat that changes nothing moves `last_seen`, but is no event and no activity.',
+    'The agent is idle afterwards. A complete `token_usage` is recorded with it. A heartbeat of an idle agent for which the same work waits as before moves `last_seen`, but is no event and no activity; the tokens that it reports are an event.',
   access: 'operator',
   rules: { agentKeys: 'own', strict: 'allowed', past: 'none', prompts: 'none' },
   limit: 'agent-heartbeat',

@@ -19,7 +19,7 @@ const idleFrame = (data: { agent_id: number; name: string; last_activity: string
 
 export const agentHeartbeatReceived = defineEvent({
   type: 'AgentHeartbeatReceived',
-  doc: 'An agent sent a heartbeat that changed something, or every heartbeat is recorded (`general.heartbeat_events`). The agent is now idle.',
+  doc: 'An agent that was not idle sent a heartbeat, or found other work waiting than before, or every heartbeat is recorded (`general.heartbeat_events`). The agent is now idle.',
   schema: z.object({
     ...agentFields,
     last_activity: z.string(),

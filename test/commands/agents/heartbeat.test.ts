@@ -19,6 +19,12 @@ import { agentsMemory } from '../../support/agents-memory.ts';
 import { type Draft, failureOf, outcomeOf, sample } from '../../support/kit.ts';
 import { leasesMemory } from '../../support/leases-memory.ts';
 
+/** Tokens that a heartbeat reports. */
+const tokenUsage = {
+  ...{ id: 'r', model: 'm', input_tokens: 1, output_tokens: 2, cache_read_tokens: 3, cache_write_tokens: 4 },
+  ...{ task_id: null, cost: 0.5, price: 'own' as const },
+};
+
 describe('a recorded heartbeat', () => {
   const workItems: Inbox['workItems'] = [
     { type: 'notifications', count: 2, items: [] },
@@ -49,13 +55,20 @@ describe('a recorded heartbeat', () => {
       const caller = { identity: { ...operator, agentName }, arrivedAt: 5 };
       return recordHeartbeat(parts, context, caller, ref, { connection_id: 'c', tokenUsage: null });
     };
+    /** A heartbeat with tokens, where only changes are events. */
+    const report = (context = agents.context()) => {
+      const caller = { identity: { ...operator, agentName: null }, arrivedAt: 5 };
+      const changes = { ...parts, eachIsEvent: async () => false };
+      return recordHeartbeat(changes, context, caller, { id }, { connection_id: null, tokenUsage });
+    };
     const rename = (name: string) =>
       agents.world
         .process()
         .record(agentStream(1, id), agents.context(), [
           sample(agentDetailsChanged, { agent_id: id, name: 'ada', changes: { name }, via: 'id' }),
         ]);
-    return { agents, id, asked, seen, beat, rename, whileRead };
+    const beats = () => leases.rows.get(`1 ${id}`)?.beats ?? 0;
+    return { agents, id, asked, seen, beat, report, beats, leases, rename, whileRead };
   };
 
   it('returns the number of waiting items and the items', async () => {
@@ -160,6 +173,35 @@ describe('a recorded heartbeat', () => {
     expect(steps).to.deep.equal([0, 0]);
     expect(context).to.not.have.property('step');
   });
+
+  it('that only reports tokens renews the lease, and the report is its event', async () => {
+    const { agents, report, beats } = await open();
+    await report();
+    expect(beats(), 'the agent was busy').to.equal(0);
+    await report();
+    expect(beats()).to.equal(1);
+    expect(agents.events('AgentHeartbeatReceived')).to.have.length(1);
+    expect(agents.events('TokensReported')).to.have.length(2);
+  });
+
+  it('that only reports tokens is an event when the sweep has revoked the lease, and the report is recorded once', async () => {
+    const { agents, id, report, beats, leases } = await open();
+    await report();
+    await leases.revoke({ tenant: 1, workspace: 1, agent: id }, Number.MAX_SAFE_INTEGER);
+    const steps: number[] = [];
+    const intents = {
+      recorded: [],
+      async record(step: number) {
+        steps.push(step);
+      },
+    };
+    await report({ ...agents.context(), intents } as ReturnType<typeof agents.context>);
+    expect(steps, 'two appends').to.deep.equal([0, 1]);
+    expect(agents.events('AgentHeartbeatReceived')).to.have.length(2);
+    expect(agents.events('TokensReported')).to.have.length(2);
+    await report();
+    expect(beats(), 'the lease was granted again').to.equal(1);
+  });
 });
 
 const heartbeat = { connection_id: null, work_items_count: 0, work_item_types: [], tokenUsage: null };
@@ -172,14 +214,12 @@ describe('agent: heartbeat', () => {
       ...{ work_items_count: 3, work_item_types: ['mentions', 'assigned_tasks'] },
     });
     const same = { ...heartbeat, work_items_count: 3, work_item_types: ['mentions', 'assigned_tasks'] };
-    const tokenUsage = { id: 'r', model: 'm' } as unknown as Heartbeat['tokenUsage'];
     const routine = (more: readonly Draft[], beat: Heartbeat = same) =>
       isRoutine(given(registered, status('idle'), ...more).state, beat);
     expect(routine([beaten])).to.equal(true);
     expect(routine([]), 'the first one').to.equal(false);
     expect(routine([beaten], { ...same, work_items_count: 2 }), 'less waits').to.equal(false);
     expect(routine([beaten], { ...same, work_item_types: ['mentions'] }), 'something else waits').to.equal(false);
-    expect(routine([beaten], { ...same, tokenUsage }), 'tokens').to.equal(false);
     expect(routine([beaten, status('busy')]), 'another status').to.equal(false);
     expect(routine([beaten, status('busy'), status('idle')]), 'another last activity').to.equal(false);
     expect(routine([beaten, details({ last_activity: 'thinks' })]), 'another last activity').to.equal(false);
@@ -208,10 +248,6 @@ describe('agent: heartbeat', () => {
   });
 
   it('carries a token report in the same append', () => {
-    const tokenUsage = {
-      ...{ id: 'r', model: 'm', input_tokens: 1, output_tokens: 2, cache_read_tokens: 3, cache_write_tokens: 4 },
-      ...{ task_id: null, cost: 0.5, price: 'own' as const },
-    };
     const drafts = decideHeartbeat(given(registered, status('idle')).state, { ...heartbeat, tokenUsage });
     expect(types(drafts)).to.deep.equal(['AgentHeartbeatReceived', 'TokensReported']);
     const whose = { agent_id: 7, agent_name: 'ada', session_id: 'ada:cli' };

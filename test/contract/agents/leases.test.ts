@@ -111,14 +111,15 @@ describe('Heartbeats that change nothing', () => {
     await beat(id);
     expect(await count()).to.equal(2);
     await beat(id, { token_usage: { model: 'm', inputTokens: 1, outputTokens: 1 } });
-    expect(await count(), 'tokens were used').to.equal(3);
+    expect(await count(), 'tokens were used').to.equal(2);
+    expect((await events(id)).filter(({ type }) => type === 'TokensReported')).to.have.length(1);
     await ask('PUT', '/api/agents', { name, status: 'busy', last_activity: 'thinks' });
     await beat(id);
-    expect(await count(), 'the status changes').to.equal(4);
+    expect(await count(), 'the status changes').to.equal(3);
     expect(await get(id)).to.deep.include({ status: 'idle', last_activity: 'Heartbeat received' });
     await ask('PUT', '/api/agents', { name, last_activity: 'thinks' });
     await beat(id);
-    expect(await count(), 'the last activity changes').to.equal(5);
+    expect(await count(), 'the last activity changes').to.equal(4);
     expect(await get(id)).to.deep.include({ last_activity: 'Heartbeat received' });
   });
 

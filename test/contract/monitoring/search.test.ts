@@ -122,8 +122,10 @@ describe('GET /api/search', () => {
   });
 
   it('limits each type to its newest results, then the total', async () => {
-    const token_usage = { model: 'm', inputTokens: 1, outputTokens: 1 };
-    for (let n = 0; n < 4; n++) await call(base, 'POST', `/api/agents/${agent.id}/heartbeat`, { token_usage });
+    for (let n = 0; n < 4; n++) {
+      await call(base, 'POST', `/api/agents/${agent.id}/wake`, {});
+      await call(base, 'POST', `/api/agents/${agent.id}/heartbeat`, {});
+    }
     const all = (await search('q=heartbeat%20of%20quokka&type=activity')).results;
     expect(all).to.have.length(5);
     const two = await search('q=heartbeat%20of%20quokka&type=activity&limit=2');

@@ -8,7 +8,7 @@ import {
   decideUpdate,
   decideVisibility,
 } from '../../../commands/agents/agents.ts';
-import { decideHeartbeat, decideWake } from '../../../commands/agents/heartbeat.ts';
+import { decideHeartbeat, decideReport, decideWake } from '../../../commands/agents/heartbeat.ts';
 import { decideSoul } from '../../../commands/agents/souls.ts';
 import type { Decider } from '../../../commands/decider.ts';
 import type { Replayable } from '../../../commands/replayable.ts';
@@ -66,6 +66,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       };
       await agent((state) => decideHeartbeat(state, { ...work, tokenUsage }), itself);
       await agent((state) => decideHeartbeat(state, { ...work, tokenUsage: null }), itself);
+      await agent((state) => decideReport(state, { tokenUsage }), itself);
       const config = { model: 'x' };
       await agent((state) => decideUpdate(state, { role: 'tester', status: 'error' }, { via: 'id', config }));
       await agent((state) => decideUpdate(state, { status: 'idle' }, { via: 'name', byItself: true }), itself);
@@ -98,7 +99,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
         ...NOTHING_FOUND,
         streams: 1,
         events: (await eventsOf(stream)).length,
-        same: 11,
+        same: 12,
         // The registration: who may register was decided before there was an agent.
         notDecidedAgain: 1,
       });
@@ -129,7 +130,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       const found = await replay(stricter);
       const at = (type: string) => events.find((event) => event.type === type) as DomainEvent;
       const [hidden, woken] = [at('AgentHidden'), at('AgentWoken')];
-      expect(found).to.include({ same: 9, refused: 1, otherwise: 1 });
+      expect(found).to.include({ same: 10, refused: 1, otherwise: 1 });
       expect(found.findings).to.deep.equal([
         {
           position: hidden.position,
@@ -158,7 +159,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
         await view.commands.record(other, { origin: testOrigin }, [draft]);
       const second = (await eventsOf(other))[2] as DomainEvent;
       const found = await replay(named('agent'));
-      expect(found).to.include({ streams: 2, same: 12, otherwise: 1 });
+      expect(found).to.include({ streams: 2, same: 13, otherwise: 1 });
       expect(found.findings).to.deep.equal([
         {
           position: second.position,
