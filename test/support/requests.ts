@@ -13,8 +13,8 @@ export interface Values {
   readonly ids?: ReadonlyMap<string, readonly number[]>;
 }
 
-/** The kind of the records that a path names first: `tasks` of `/api/tasks/{id}/comments`. */
-export const kindOf = (path: string): string | undefined => /^\/api\/([\w-]+)\/\{id\}/.exec(path)?.[1];
+/** The kind of the records that a path names first: `tasks` of `/api/tasks/{id}/comments`, `provision_jobs` of `/api/super/provision-jobs/{id}`. */
+export const kindOf = (path: string): string | undefined => /\/([\w-]+)\/\{id\}/.exec(path)?.[1]?.replaceAll('-', '_');
 
 export interface Sent {
   readonly method: string;
@@ -88,7 +88,7 @@ function queryValues({ name, schema }: Parameter, { numbers, names }: Values): (
   return schema.type === 'integer' || schema.type === 'number' ? [1, ...numbers.slice(0, 1)] : [...names, '1'];
 }
 
-/** The empty query, every parameter alone with each value, and every two of them, but not with a moment of the past. */
+/** The empty query, every parameter alone with each value, and every two of them once, but not with a moment of the past. */
 function queriesOf({ query }: Described, values: Values): string[] {
   const text = (pairs: readonly (readonly [Parameter, string | number])[]) =>
     pairs
@@ -96,8 +96,9 @@ function queriesOf({ query }: Described, values: Values): string[] {
       .join('');
   const choices = query.map((parameter) => queryValues(parameter, values).map((value) => [parameter, value] as const));
   const ofNow = choices.filter((_, index) => query[index]?.name !== 'as_of');
+  const inTurn = <T>(values: readonly T[], turn: number) => values[turn % Math.min(values.length, 2)] as T;
   const pairs = ofNow.flatMap((some, index) =>
-    ofNow.slice(index + 1).flatMap((others) => some.slice(0, 2).map((one) => [one, others[0] ?? one])),
+    ofNow.slice(index + 1).map((others, nth) => [inTurn(some, index + nth), inTurn(others, nth)]),
   );
   return [[], ...choices.flat().map((one) => [one]), ...pairs].map(text);
 }
@@ -159,9 +160,20 @@ const distinct = (bodies: readonly unknown[]): unknown[] => [
   ...new Map(bodies.map((body) => [JSON.stringify(body), body])).values(),
 ];
 
-/** The body names a record of its own, besides the one in the path. */
-const hasIds = (schema: Schema | undefined): boolean =>
-  Object.keys((schema?.properties ?? {}) as object).some((name) => /^(id|.*_id)$/.test(name));
+/** Fields of a body that name a record, besides the one in the path, those of inner objects too where they are numbers. */
+const idFieldsOf = (schema: Schema | undefined): string[] =>
+  [
+    ...Object.keys((schema?.properties ?? {}) as object),
+    ...numbersBelow(schema, []).map(({ steps }) => String(steps.findLast((step) => typeof step === 'string'))),
+  ].filter((name) => /^(id|.*_id)$/.test(name));
+
+/** Ids for a body: those of the kinds that its fields name (`task_id`, or `id` under `/api/users`); all where one is not known. */
+function idsFor({ path, body }: Described, { numbers, ids }: Values): readonly number[] {
+  const kinds = idFieldsOf(body).map((name) => (name === 'id' ? path.replace(/.*\//, '') : `${name.slice(0, -3)}s`));
+  const known = kinds.map((kind) => ids?.get(kind));
+  const named = known.every((one) => one !== undefined) ? [...new Set(known.flat())] : [];
+  return named.length > 0 ? named : numbers;
+}
 
 /** How values of a path meet those of the query or the body, where not all of them with all. */
 export interface Sparse {
@@ -198,8 +210,10 @@ export function* writesOf(
   sparse?: Sparse,
 ): Generator<Sent> {
   const { method, body } = operation;
-  const { numbers, names } = values;
-  const size = hasIds(body) ? Math.max(numbers.length, names.length) : names.length;
+  const { names } = values;
+  const numbers = idsFor(operation, values);
+  const hasIds = idFieldsOf(body).length > 0;
+  const size = hasIds ? Math.max(numbers.length, names.length) : names.length;
   const refs = Array.from({ length: size }, (_, index) => ({
     number: numbers[index % numbers.length] ?? 1,
     name: names[index % names.length] ?? 'nobody',
@@ -211,17 +225,17 @@ export function* writesOf(
   }
   const paths = pathsOf(operation, values);
   const own = sparse?.own;
-  const crossed = hasIds(body) && !sparse;
+  const crossed = hasIds && !sparse;
   const pairs = paths.map((path, index) => ({
     path,
     some: crossed || paths.length === 1 ? refs : [refs[index % size] as Ref],
   }));
-  if (hasIds(body) && own !== undefined) pairs.push({ path: own, some: refs });
+  if (hasIds && own !== undefined) pairs.push({ path: own, some: refs });
   for (const [index, { path, some }] of pairs.entries()) {
     for (const [nth, ref] of some.entries()) {
       const shapes = distinct(bodiesOf(body, ref));
-      // Every shape with the first; then what is required, and everything.
-      const every = nth === 0 && (index < 2 || path === own);
+      // Every shape with the first and with the own path; then what is required, and everything.
+      const every = nth === 0 && (index === 0 || path === own);
       for (const one of every ? shapes : shapes.slice(0, 2)) yield { method, path, body: one };
       for (const one of extra(ref)) yield { method, path, body: one };
     }
