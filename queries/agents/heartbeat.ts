@@ -93,7 +93,7 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
         'created_at', x.created_at) ORDER BY x.position DESC) AS urgent
       FROM (
         SELECT * FROM ${tableOf(reads, activitiesProjection, 'activities')} d
-        WHERE workspace_id = a.workspace_id AND type IN (${sql.join(URGENT)}) AND created_at > ${now - URGENT_FOR}
+        WHERE workspace_id = a.workspace_id AND type IN (${sql.join(URGENT.map(sql.lit))}) AND created_at > ${now - URGENT_FOR}
           AND strpos(description, a.name) > 0 AND ${activitySeen(reads, view, 'd')}
           AND position >= coalesce(${nameSince(reads, view.workspace, sql.ref('a.name'))}, 0)
         ORDER BY position DESC LIMIT 5

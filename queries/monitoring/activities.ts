@@ -43,8 +43,10 @@ function matching(reads: Reads, view: TaskView, { type, actor, entity_type, sinc
   let found = inWorkspace(reads, activitiesProjection, 'activities', view.workspace).where(
     activitySeen(reads, view, 'activities'),
   );
-  if (types.length === 1) found = found.where(isText('type', types[0] as string));
-  else if (types.length > 1) found = found.where('type', 'in', types);
+  if (types.length > 0) {
+    const ways = types.map((one) => isText('type', one));
+    found = found.where(sql<boolean>`(${sql.join(ways, sql` OR `)})`);
+  }
   if (actor !== undefined) found = found.where(isText('actor', actor));
   if (entity_type !== undefined) found = found.where(isText('entity_type', entity_type));
   if (since !== undefined) found = found.where('created_at', '>', since);

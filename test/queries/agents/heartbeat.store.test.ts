@@ -11,6 +11,7 @@ import { agentMessageSent } from '../../../shared/events/agents/messages.ts';
 import { allTasks } from '../../../shared/identity.ts';
 import { HOUR } from '../../../shared/time.ts';
 import { sample } from '../../support/kit.ts';
+import { plansOf, rowsOf } from '../../support/plans.ts';
 import { agentRegisteredAs, readModels, secondsOf } from '../../support/rows.ts';
 
 const silent = (agentId: number) =>
@@ -92,6 +93,22 @@ describe('heartbeat queries', () => {
     expect((await inboxOf(models.reads, allTasks(1), { id: 2, name: 'system' }, NOW)).until).to.equal(
       Number.MAX_SAFE_INTEGER,
     );
+  });
+
+  it('look at urgent activities only, however many others there are', async () => {
+    await models.query(
+      `INSERT INTO ${schemaOf(activitiesProjection)}.activities (workspace_id, id, type, entity_type, entity_id, actor, description, created_at, position)
+       SELECT 1, n, 'agent_heartbeat', 'agent', n, 'x', 'Heartbeat of agent ' || n, $1, n FROM generate_series(1000, 6000) n`,
+      [NOW],
+    );
+    try {
+      const plans = await plansOf(models.reads, (reads) => inboxOf(reads, allTasks(1), ADA, NOW));
+      const scans = plans.filter((one) => one['Relation Name'] === 'activities');
+      expect(scans, JSON.stringify(scans)).to.have.length(1);
+      expect(rowsOf(scans)).to.equal(3);
+    } finally {
+      await models.query(`DELETE FROM ${schemaOf(activitiesProjection)}.activities WHERE id >= 1000`, []);
+    }
   });
 
   it('return no urgent activities from before the agent had its name', async () => {

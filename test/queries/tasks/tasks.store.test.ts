@@ -1,6 +1,6 @@
 /** Lists of tasks stay on their indexes: plans and rows read with 100,000 tasks. */
 import { expect } from 'chai';
-import { CompiledQuery, type KyselyPlugin, type QueryId, type RootOperationNode } from 'kysely';
+import { CompiledQuery } from 'kysely';
 import { addIndexes, addKey, createBareTables, dropSchema } from '../../../infra/read-models/tables.ts';
 import { agentsProjection } from '../../../projections/agents/agents.ts';
 import { schemaOf } from '../../../projections/projection.ts';
@@ -13,7 +13,7 @@ import { listTasks, taskById } from '../../../queries/tasks/tasks.ts';
 import { PAGE_BYTES } from '../../../shared/contract/common.ts';
 import { PRIORITIES, TASK_SORTS, TASK_STATUSES, type TasksQuery } from '../../../shared/contract/tasks/tasks.ts';
 import { allTasks } from '../../../shared/identity.ts';
-import { type Plan, planOf } from '../../support/plans.ts';
+import { plansOf, rowsOf } from '../../support/plans.ts';
 import { openReadModels, readModels } from '../../support/rows.ts';
 import { created, createdAs, updated } from '../../support/tasks.ts';
 import { until } from '../../support/until.ts';
@@ -25,8 +25,6 @@ const PROJECTS = 500;
 
 describe('task queries, with 100,000 tasks', function () {
   this.timeout(180_000);
-  let asked: { readonly node: RootOperationNode; readonly queryId: QueryId }[] = [];
-  let watched: Reads;
   const models = readModels([tasksProjection, taskCommentsProjection, projectsProjection, agentsProjection]);
   before(async () => {
     const list = (texts: readonly string[]) => `(ARRAY[${texts.map((text) => `'${text}'`).join()}])`;
@@ -63,28 +61,12 @@ describe('task queries, with 100,000 tasks', function () {
       await addIndexes(db, schema, table);
     }
     await models.query('ANALYZE');
-    const watcher: KyselyPlugin = {
-      transformQuery({ node, queryId }) {
-        asked.push({ node, queryId });
-        return node;
-      },
-      transformResult: async ({ result }) => result,
-    };
-    watched = { ...models.reads, db: models.reads.db.withPlugin(watcher) };
   });
 
   /** Rows of `tasks` that the statements of a question touch, and how they get at them. */
   async function read(question: (reads: Reads) => Promise<unknown>) {
-    asked = [];
-    await question(watched);
-    const plans: Plan[] = [];
-    for (const { node, queryId } of asked) {
-      const { db } = models.reads;
-      plans.push(...(await planOf(db, db.getExecutor().compileQuery(node, queryId))));
-    }
+    const plans = await plansOf(models.reads, question);
     const of = (table: string) => plans.filter((one) => one['Relation Name'] === table);
-    const rowsOf = (nodes: readonly Plan[]) =>
-      nodes.reduce((sum, n) => sum + (n['Actual Rows'] + (n['Rows Removed by Filter'] ?? 0)) * n['Actual Loops'], 0);
     return {
       scans: of('tasks').map((one) => one['Node Type']),
       rows: rowsOf(of('tasks')),
