@@ -5,10 +5,11 @@
 import { type AnyStoredRow, keyText, withPosition } from '../../projections/apply.ts';
 import type { Change, Concerned, Projection, Table } from '../../projections/projection.ts';
 import type { DomainEvent } from '../../shared/events/define.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
 import type { BatchWriter } from './batch-writer.ts';
 import { type Version, versionOf } from './history.ts';
 import type { RowCache } from './row-cache.ts';
-import { type CheckpointMove, loadRows, type TableWrite } from './tables.ts';
+import { type CheckpointMove, type Forgotten, loadRows, type TableWrite } from './tables.ts';
 
 const NOTHING = { row: undefined };
 
@@ -25,8 +26,8 @@ interface Slot {
   readonly fresh: boolean;
   /** Receives the row as it was before each change. */
   readonly versions: Version[];
-  /** Deletes the existing versions of the row. */
-  forgets?: boolean;
+  /** Position of the last change in place, which deletes the earlier versions of the row. */
+  inPlaceAt?: Position;
 }
 
 /** A change that waits until the missing rows of the batch are loaded. */
@@ -128,10 +129,10 @@ export class Batch {
         } else if (before || fresh) deletes.push(slot.key);
       }
       const slots = this.#places.get(table.name) as Map<string, Slot>;
-      const forgets = [...slots.values()].flatMap((slot) => (slot.forgets ? [slot.key] : []));
-      const all = this.#versions.get(table.name) as Version[];
-      const versions =
-        forgets.length === 0 ? all : all.filter((version) => !slots.get(keyText(table, version))?.forgets);
+      const forgets = Array.from(slots.values()).flatMap(({ key, inPlaceAt }) =>
+        inPlaceAt === undefined ? [] : [{ ...key, until: inPlaceAt }],
+      );
+      const versions = versionsAfter(table, this.#versions.get(table.name) as Version[], forgets);
       if (rows.length + deletes.length + versions.length + forgets.length > 0)
         writes.push({ table, rows, deletes, versions, forgets });
     }
@@ -171,13 +172,24 @@ export class Batch {
 function applyTo(slot: Slot, { apply, inPlace, isUnversioned }: Change, position: number): void {
   if (slot.row && slot.position >= position) return;
   // A change in place applies to the earlier versions as well, so they are deleted.
-  if (inPlace) slot.forgets = true;
+  if (inPlace) slot.inPlaceAt = position;
   const next = apply(slot.row);
   if (next === slot.row) return;
   if (slot.row && !inPlace && !isUnversioned?.(slot.row))
     slot.versions.push(versionOf(slot.row, slot.position, position));
   if (!inPlace || !slot.row) slot.position = position;
   slot.row = next;
+}
+
+/** Versions that no change in place has deleted. */
+export function versionsAfter(
+  table: Table,
+  versions: readonly Version[],
+  forgets: readonly Forgotten[],
+): readonly Version[] {
+  if (forgets.length === 0) return versions;
+  const inPlaceAt = new Map(forgets.map((one) => [keyText(table, one), one.until]));
+  return versions.filter((version) => version.until > (inPlaceAt.get(keyText(table, version)) ?? 0));
 }
 
 /** The row with its position, kept in the slot because it is needed twice. */

@@ -2,6 +2,7 @@
 import { CompiledQuery, type RawBuilder, sql } from 'kysely';
 import { type AnyStoredRow, keyText } from '../../projections/apply.ts';
 import { type Columns, historyOf, type Projection, schemaOf, type Table } from '../../projections/projection.ts';
+import type { Position } from '../../shared/ports/event-log.ts';
 import { PREPARED } from '../../shared/prepared.ts';
 import type { AnyDatabase } from '../database/database.ts';
 import { FencedError } from '../following/checkpoints.ts';
@@ -182,9 +183,11 @@ export interface TableWrite {
   readonly deletes: readonly Readonly<Record<string, unknown>>[];
   /** Rows as they were before they were changed or deleted. */
   readonly versions: readonly Version[];
-  /** Keys of rows whose earlier versions are deleted. */
-  readonly forgets: readonly Readonly<Record<string, unknown>>[];
+  /** Keys of rows whose versions are deleted that ended up to the position `until`. */
+  readonly forgets: readonly Forgotten[];
 }
+
+export type Forgotten = Readonly<Record<string, unknown>> & { readonly until: Position };
 
 export interface CheckpointMove {
   readonly schema: string;
@@ -221,9 +224,7 @@ export async function writeBatches(db: AnyDatabase, batches: readonly BatchWrite
       if (deletes.length > 0)
         parts.push(`w${parts.length} AS (${deleteSql(move.schema, table, param(JSON.stringify(deletes), 'json'))})`);
       if (forgets.length > 0)
-        parts.push(
-          `w${parts.length} AS (${deleteSql(historyOf(move.schema), table, param(JSON.stringify(forgets), 'json'))})`,
-        );
+        parts.push(`w${parts.length} AS (${forgetSql(move.schema, table, param(JSON.stringify(forgets), 'json'))})`);
       if (versions.length > 0)
         parts.push(`w${parts.length} AS (${versionSql(move.schema, table, param(JSON.stringify(versions), 'json'))})`);
     }
@@ -298,8 +299,13 @@ function deleteSql(schema: string, table: Table, keys: string): string {
     .join(', ');
   const match = table.key.map((column) => `t.${quoted(column)} = k.${quoted(column)}`).join(' AND ');
   return `
-      DELETE FROM ${quotedTable(schema, table)} t USING json_to_recordset(${keys}) AS k(${columns}) WHERE ${match}`;
+      DELETE FROM ${quotedTable(schema, table)} t USING json_to_recordset(${keys}) AS k(${columns}, until bigint)
+      WHERE ${match}`;
 }
+
+/** @param forgets expression for a JSON array of keys, each with `until` */
+const forgetSql = (schema: string, table: Table, forgets: string): string =>
+  `${deleteSql(historyOf(schema), table, forgets)} AND t.until <= k.until`;
 
 export interface Fingerprint {
   readonly rows: number;

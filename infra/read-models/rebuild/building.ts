@@ -193,7 +193,6 @@ export class Building implements Fed {
       empty,
       copies: this.build.copies,
       history: this.build.history,
-      forgets: this.build.replay,
       load: async (table, keys) => {
         await this.#written();
         return this.build.sessions.use(async ({ db }) => {

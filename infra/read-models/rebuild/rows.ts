@@ -7,9 +7,10 @@
 import { type AnyStoredRow, keyText, withPosition } from '../../../projections/apply.ts';
 import type { Change, Projection, Table } from '../../../projections/projection.ts';
 import type { DomainEvent } from '../../../shared/events/define.ts';
+import { versionsAfter } from '../batch.ts';
 import { type Version, versionOf, versionTableOf } from '../history.ts';
 import { charactersOf } from '../row-cache.ts';
-import type { TableWrite } from '../tables.ts';
+import type { Forgotten, TableWrite } from '../tables.ts';
 import { encodeRow } from './bulk.ts';
 import type { WrittenKeys } from './written-keys.ts';
 
@@ -91,8 +92,7 @@ class TableState {
   /** Versions of rows, encoded or not. */
   readonly versions: Version[] = [];
   versionText: CopyText | undefined;
-  /** Keys of rows whose versions are deleted. */
-  readonly forgets: Key[] = [];
+  readonly forgets: Forgotten[] = [];
   /** Every row of the table is in memory, or its key is in `Room.written`. */
   complete: boolean;
   /** Rows were only added so far. */
@@ -130,11 +130,6 @@ export interface BuiltRowsOptions {
   readonly copies: boolean;
   /** Whether the row before each change is kept as a version. */
   readonly history: boolean;
-  /**
-   * Whether a change in place deletes the versions of the row, as in live tables. A rebuild keeps them, because they
-   * contain no erased data.
-   */
-  readonly forgets: boolean;
   /** Loads the existing rows of a table, by `keyText`. */
   readonly load: (table: Table, keys: readonly Key[]) => Promise<ReadonlyMap<string, AnyStoredRow>>;
 }
@@ -270,9 +265,10 @@ export class BuiltRows {
     const { row, position: since } = slot;
     const { inPlace, isUnversioned } = change;
     applyTo(slot, state, change, position);
-    if (inPlace && this.#options.forgets) state.forgets.push(change.key);
-    // A change in place applies to the earlier versions as well, so it creates none.
-    if (!this.#options.history || !row || slot.row === row || inPlace || isUnversioned?.(row)) return;
+    if (!this.#options.history) return;
+    // A change in place applies to the earlier versions as well, so they are deleted, and it creates none.
+    if (inPlace) state.forgets.push({ ...change.key, until: position });
+    if (!row || slot.row === row || inPlace || isUnversioned?.(row)) return;
     const version = versionOf(row, since, position);
     if (!this.#options.copies) {
       state.versions.push(version);
@@ -322,8 +318,7 @@ export class BuiltRows {
       if (state.versionText) versionCopies.set(table, state.versionText.settle());
       state.versionText = undefined;
       const forgets = state.forgets.splice(0);
-      const forgotten = new Set(forgets.map((key) => keyText(table, key)));
-      const versions = state.versions.splice(0).filter((version) => !forgotten.has(keyText(table, version)));
+      const versions = versionsAfter(table, state.versions.splice(0), forgets);
       if (rows.length + deletes.length + versions.length + forgets.length > 0)
         writes.push({ table, rows, deletes, versions, forgets });
       if (state.growing) this.#forget(state);

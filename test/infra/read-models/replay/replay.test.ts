@@ -10,15 +10,19 @@ import {
 } from '../../../../infra/read-models/replay/replay.ts';
 import { agentsProjection, agentsTable } from '../../../../projections/agents/agents.ts';
 import { MemoryTables } from '../../../../projections/apply.ts';
+import { usersProjection } from '../../../../projections/auth/users.ts';
 import { projections } from '../../../../projections/index.ts';
 import { historyOf, type Projection, schemaOf, type Table } from '../../../../projections/projection.ts';
 import { agentDeleted } from '../../../../shared/events/agents/agents.ts';
 import { agentHeartbeatReceived } from '../../../../shared/events/agents/heartbeat.ts';
+import { accessRequested } from '../../../../shared/events/auth/access-requests.ts';
+import { personErased } from '../../../../shared/events/auth/people.ts';
 import { catalogue } from '../../../../shared/events/catalogue.ts';
-import type { DomainEvent } from '../../../../shared/events/define.ts';
+import type { DomainEvent, EventDraft } from '../../../../shared/events/define.ts';
 import { fixture } from '../../../support/fixture.ts';
 import { writeHistory } from '../../../support/history.ts';
 import { failureOf, sample } from '../../../support/kit.ts';
+import { rebuildProjection } from '../../../support/rebuild.ts';
 import { runs } from '../../../support/runs.ts';
 import { until } from '../../../support/until.ts';
 import { onEveryDatabase, type TestDatabase, testOrigin, viewOn } from '../../../support/world.ts';
@@ -46,10 +50,13 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
         for (const event of page) events.push(await view.store.decode(event));
     });
 
-    /** Waits until every checkpoint is stored at the end of the log. */
-    const live = () =>
+    /** Waits until the checkpoint of a read model, or every one, is stored at the end of the log. */
+    const live = (schema?: string) =>
       until('the read models have caught up', async () => {
-        const { rows } = await pool().query('SELECT min(position) AS position FROM service.checkpoints');
+        const { rows } = await pool().query(
+          'SELECT min(position) AS position FROM service.checkpoints WHERE schema_name = coalesce($1, schema_name)',
+          [schema ?? null],
+        );
         return rows[0].position >= (await view.store.log.head());
       });
     const pool = () => place.database.pool;
@@ -375,6 +382,31 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       expect(found.until).to.equal(head);
       expect(found.tables.filter(differs)).to.deep.equal([]);
       expect((await replayed(agentsProjection)).tables.filter(differs)).to.deep.equal([]);
+    });
+
+    it('confirms the past of erased people, before and after a rebuild', async () => {
+      const stream = 'access_request-7';
+      const asked = sample(accessRequested, { request_id: 7, provider: 'google', email: 'eve@example.org' });
+      const erased = personErased.draft({ kind: 'access_request', id: 7 });
+      const append = async (...drafts: EventDraft[]) => {
+        await view.store.append(stream, await view.store.prepare(drafts, testOrigin), 'any');
+        await live(schemaOf(usersProjection));
+      };
+      // Whether an erasure shares a batch with other changes makes no difference.
+      await append(asked, asked);
+      await append(asked, erased, asked, asked);
+      const versions = async () => {
+        const { rows } = await pool().query(
+          `SELECT position, until FROM ${historyOf(schemaOf(usersProjection))}.access_requests ORDER BY position`,
+        );
+        return rows;
+      };
+      const before = await versions();
+      expect(before).to.have.length(2);
+      expect((await replayed(usersProjection)).tables.filter(differs)).to.deep.equal([]);
+      await rebuildProjection(stores(), usersProjection, { history: true });
+      expect(await versions()).to.deep.equal(before);
+      expect((await replayed(usersProjection)).tables.filter(differs)).to.deep.equal([]);
     });
   });
 }
