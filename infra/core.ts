@@ -47,7 +47,7 @@ import { readMark, settlePrepared } from './read-models/prepared.ts';
 import { ensureTables, withoutTables } from './read-models/projector.ts';
 import { createReads } from './read-models/reads.ts';
 import { RowCaches } from './read-models/row-cache.ts';
-import { unindexedTexts } from './read-models/tables.ts';
+import { refuseOtherTables, unindexedTexts } from './read-models/tables.ts';
 import { createPause, type OpenPause } from './stores/admin/pause.ts';
 import { createLeases, type OpenLeases } from './stores/agents/leases.ts';
 import { createCounters } from './stores/counters.ts';
@@ -196,7 +196,10 @@ export async function openCore(
 /** Updates the tables of the service and of its read models to this program. */
 async function ensureMade(database: Database, deadline: number, log: Logger): Promise<void> {
   const { db } = database;
-  if ((await isUpToDate(db)) && (await withoutTables(db, projections)).length === 0) return;
+  if (await isUpToDate(db)) {
+    await refuseOtherTables(db, projections);
+    if ((await withoutTables(db, projections)).length === 0) return;
+  }
   await makingTables(database, { deadline, log }, async (alone) => {
     await migrate(alone);
     await ensureTables({ db: alone }, projections);

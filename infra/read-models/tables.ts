@@ -5,6 +5,7 @@ import { type Columns, historyOf, type Projection, schemaOf, type Table } from '
 import type { Position } from '../../shared/ports/event-log.ts';
 import { PREPARED } from '../../shared/prepared.ts';
 import type { AnyDatabase } from '../database/database.ts';
+import { formerDatabase } from '../database/migrations.ts';
 import { FencedError } from '../following/checkpoints.ts';
 import { createHistory, createPast, indexHistory, pastOf, type Version, versionTableOf } from './history.ts';
 
@@ -20,6 +21,34 @@ const SQL_TYPES: Record<string, string> = {
 function columnSql([name, type]: [string, string]): string {
   const nullable = type.endsWith('?');
   return `"${name}" ${SQL_TYPES[nullable ? type.slice(0, -1) : type]}${nullable ? '' : ' NOT NULL'}`;
+}
+
+const columnsSql = (table: Table): string[] => [
+  ...Object.entries(table.columns as Columns).map(columnSql),
+  '"position" bigint NOT NULL',
+];
+
+/**
+ * Refuses a database with a read model that has other tables or columns than the same version of it in this program.
+ *
+ * @throws Error
+ */
+export async function refuseOtherTables(db: AnyDatabase, projections: readonly Projection[]): Promise<void> {
+  const { rows } = await sql<{ schema: string; table: string; columns: readonly string[] }>`
+    SELECT n.nspname AS schema, c.relname AS table,
+      array_agg('"' || a.attname || '" ' || format_type(a.atttypid, NULL) || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END
+        ORDER BY a.attnum) AS columns
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid
+    WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+      AND n.nspname IN (SELECT schema_name FROM service.checkpoints)
+    GROUP BY n.nspname, c.relname`.execute(db);
+  const there = new Map(rows.map(({ schema, table, columns }) => [`${schema}.${table}`, columns.join()]));
+  const schemas = new Set(rows.map(({ schema }) => schema));
+  for (const projection of projections) {
+    const schema = schemaOf(projection);
+    const isSame = (table: Table) => there.get(`${schema}.${table.name}`) === columnsSql(table).join();
+    if (schemas.has(schema) && !projection.tables.every(isSame)) throw formerDatabase();
+  }
 }
 
 /**
@@ -63,7 +92,7 @@ export async function createTables(db: AnyDatabase, projection: Projection, sche
 export async function createBareTables(db: AnyDatabase, projection: Projection, schema: string): Promise<void> {
   await sql`CREATE SCHEMA ${sql.id(schema)}`.execute(db);
   for (const table of projection.tables) {
-    const columns = [...Object.entries(table.columns as Columns).map(columnSql), '"position" bigint NOT NULL'];
+    const columns = columnsSql(table);
     if (table.sized) columns.push(bytesSql(table));
     await sql`CREATE TABLE ${qualified(schema, table)} (${sql.raw(columns.join(', '))})
       WITH (fillfactor = ${sql.lit(table.fillFactor)})`.execute(db);

@@ -12,12 +12,14 @@ import {
   migrations,
 } from '../../../infra/database/migrations.ts';
 import { createLogger } from '../../../infra/logging.ts';
+import { refuseOtherTables } from '../../../infra/read-models/tables.ts';
+import { projections } from '../../../projections/index.ts';
 import type { EventLog } from '../../../shared/ports/event-log.ts';
 import { fixture } from '../../support/fixture.ts';
 import { failureOf } from '../../support/kit.ts';
 import { runCommand } from '../../support/service-process.ts';
 import { migratedDirectory } from '../../support/template.ts';
-import { embeddedDatabase, onEveryDatabase } from '../../support/world.ts';
+import { databaseWithTables, embeddedDatabase, ensureTables, onEveryDatabase } from '../../support/world.ts';
 
 const BEFORE =
   'the database was made by a version of Signalbox before 1.0.0, which no other version reads: start with an empty DATA_DIR or database, or use the version that made this one.';
@@ -75,6 +77,42 @@ describe('stores of another format', function () {
     const log = createLogger('silent');
     const database = await openDatabase({ dataDir, poolSize: 1, statementTimeoutMs: 15_000, log });
     await recordFormer(database.db);
+    await database.close();
+    const { code, err } = await runCommand(['start'], { DATA_DIR: dataDir, PORT: '0' });
+    expect([code, err]).to.deep.equal([1, `signalbox: ${BEFORE}\n`]);
+    await rm(dataDir, { recursive: true });
+  });
+
+  it('include read models with other tables or columns in the same version', async () => {
+    const { database, close } = await databaseWithTables(projections);
+    const { db } = database;
+    await refuseOtherTables(db, projections);
+    const changes = [
+      [
+        'DROP TABLE activities_v1.open_hour CASCADE',
+        'CREATE TABLE activities_v1.open_hour (id bigint NOT NULL, hour bigint NOT NULL, position bigint NOT NULL)',
+      ],
+      ['ALTER TABLE agents_v1.agents ADD COLUMN colour text', 'ALTER TABLE agents_v1.agents DROP COLUMN colour'],
+      [
+        'ALTER TABLE agents_v1.agents ALTER COLUMN name DROP NOT NULL',
+        'ALTER TABLE agents_v1.agents ALTER COLUMN name SET NOT NULL',
+      ],
+    ] as const;
+    for (const [change, back] of changes) {
+      await sql.raw(change).execute(db);
+      expect(await failureOf(refuseOtherTables(db, projections)), change).to.equal(BEFORE);
+      await sql.raw(back).execute(db);
+      await refuseOtherTables(db, projections);
+    }
+    await close();
+  });
+
+  it('with other tables of a read model are refused at start', async () => {
+    const dataDir = await migratedDirectory();
+    const log = createLogger('silent');
+    const database = await openDatabase({ dataDir, poolSize: 1, statementTimeoutMs: 15_000, log });
+    await ensureTables(database, projections);
+    await sql`DROP TABLE activities_v1.open_hour CASCADE`.execute(database.db);
     await database.close();
     const { code, err } = await runCommand(['start'], { DATA_DIR: dataDir, PORT: '0' });
     expect([code, err]).to.deep.equal([1, `signalbox: ${BEFORE}\n`]);
