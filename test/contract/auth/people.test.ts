@@ -88,16 +88,13 @@ describe('contract: erasure of personal data', function () {
        WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`,
     );
     expect(rows.length).to.be.above(40);
-    const found: string[] = [];
-    for (const { place } of rows as { place: string }[]) {
-      const marked = await pool.query(
-        `SELECT t::text AS row FROM ${place} t, unnest($1::text[]) looked (up)
-         WHERE strpos(lower(t::text), looked.up) > 0 OR strpos(t::text, encode(looked.up::bytea, 'hex')) > 0`,
-        [marks],
-      );
-      if (marked.rows.length > 0) found.push(place);
-    }
-    return found.sort();
+    const each = (rows as { place: string }[]).map(
+      ({ place }) => `SELECT '${place}' AS place WHERE EXISTS (
+         SELECT FROM (SELECT t::text AS written FROM ${place} t) t, unnest($1::text[]) looked (up)
+         WHERE strpos(lower(written), looked.up) > 0 OR strpos(written, encode(looked.up::bytea, 'hex')) > 0)`,
+    );
+    const { rows: found } = await pool.query(each.join(' UNION ALL '), [marks]);
+    return found.map(({ place }) => place).sort();
   }
 
   /** The GET requests whose responses have a mark. */
@@ -107,9 +104,13 @@ describe('contract: erasure of personal data', function () {
     for (const operation of operations) {
       if (operation.method !== 'GET' || operation.isStream) continue;
       const sent = [...readsOf(operation, { numbers, names: ['mara'] }, { own: undefined })].slice(0, 24);
-      for (const { path } of sent) {
-        const { body } = await world.ask('GET', path, { as: admin, ip: '198.51.100.1' });
-        if (marksIn(JSON.stringify(body)).length > 0) found.add(operation.name);
+      for (let at = 0; at < sent.length && !found.has(operation.name); at += 8) {
+        await Promise.all(
+          sent.slice(at, at + 8).map(async ({ path }) => {
+            const { body } = await world.ask('GET', path, { as: admin, ip: '198.51.100.1' });
+            if (marksIn(JSON.stringify(body)).length > 0) found.add(operation.name);
+          }),
+        );
       }
     }
     for (const query of ['open=1', ''])

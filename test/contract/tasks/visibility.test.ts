@@ -175,14 +175,14 @@ describe('contract: task visibility for agents', function () {
     return id === undefined ? undefined : path.replace('{id}', String(id));
   }
 
-  /** Calls every GET. Gives the names of those in whose responses the word is, and how many were answered. */
+  /** Calls every GET, until the word is found. Gives the names of those that have it, and how many calls had a response. */
   async function walk(as: string): Promise<{ readonly found: string[]; readonly answered: number }> {
     const found = new Set<string>();
     let answered = 0;
     const operations = operationsOf((await asAdmin('GET', '/api/docs')) as OpenApiDocument);
     for (const operation of operations.filter(({ method, isStream }) => method === 'GET' && !isStream)) {
       const requests = [...readsOf(operation, values, { own: pathOf(operation.path) })];
-      for (let at = 0; at < requests.length; at += 8) {
+      for (let at = 0; at < requests.length && !found.has(operation.name); at += 8) {
         await Promise.all(
           requests.slice(at, at + 8).map(async ({ path }) => {
             const reply = await world.ask('GET', path, { as });

@@ -36,10 +36,8 @@ const OURS = `n.nspname !~ '^pg_|_v[0-9]+_(history|past)$' AND n.nspname <> 'inf
 
 /** Tables with columns, constraints, indexes and triggers, then sequences, functions and types; sorted by name. */
 async function schemaText(pool: Pool): Promise<string> {
-  const inOrder = async (text: string, values: readonly unknown[] = []) =>
-    (await pool.query<{ line: string }>(text, [...values])).rows.map(({ line }) => line);
   // Sorted here: the order of a database depends on its collation.
-  const lines = async (text: string, values?: readonly unknown[]) => (await inOrder(text, values)).sort();
+  const lines = async (text: string) => (await pool.query<{ line: string }>(text)).rows.map(({ line }) => line).sort();
   const { rows: tables } = await pool.query<{ id: number; name: string; kind: string }>(
     `SELECT c.oid::int AS id, n.nspname || '.' || c.relname AS name, c.relkind AS kind
        FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
@@ -47,40 +45,39 @@ async function schemaText(pool: Pool): Promise<string> {
     [Object.keys(KINDS)],
   );
   tables.sort((one, other) => (one.name < other.name ? -1 : 1));
-  const parts: string[] = [];
-  for (const { id, name, kind } of tables) {
-    const columns = await inOrder(
-      `SELECT a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
-              || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END
-              || CASE WHEN a.attidentity <> '' THEN ' IDENTITY ' || a.attidentity::text ELSE '' END
-              || coalesce(CASE WHEN a.attgenerated <> '' THEN ' GENERATED AS ' ELSE ' DEFAULT ' END
-                          || pg_get_expr(d.adbin, d.adrelid), '') AS line
-         FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
-        WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`,
-      [id],
-    );
-    const constraints = await lines(
-      `SELECT 'CONSTRAINT ' || conname || ' ' || pg_get_constraintdef(oid) AS line
-         FROM pg_constraint WHERE conrelid = $1 AND contype <> 'n'`,
-      [id],
-    );
-    const indexes = await lines(
-      `SELECT pg_get_indexdef(i.indexrelid) AS line FROM pg_index i
-        WHERE i.indrelid = $1 AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid)`,
-      [id],
-    );
-    const triggers = await lines(
-      `SELECT pg_get_triggerdef(oid) AS line FROM pg_trigger
-        WHERE tgrelid = $1 AND NOT tgisinternal`,
-      [id],
-    );
-    parts.push(
-      [
-        `${KINDS[kind]} ${name}`,
-        ...[...columns, ...constraints, ...indexes, ...triggers].map((line) => `  ${line}`),
-      ].join('\n'),
-    );
-  }
+  /** By table, in one statement for all of them. */
+  const byTable = async (text: string) => {
+    const { rows } = await pool.query<{ id: number; line: string }>(text, [tables.map(({ id }) => id)]);
+    const found = new Map<number, string[]>(tables.map(({ id }) => [id, []]));
+    for (const { id, line } of rows) found.get(id)?.push(line);
+    return found;
+  };
+  const columns = await byTable(
+    `SELECT a.attrelid::int AS id, a.attname || ' ' || format_type(a.atttypid, a.atttypmod)
+            || CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END
+            || CASE WHEN a.attidentity <> '' THEN ' IDENTITY ' || a.attidentity::text ELSE '' END
+            || coalesce(CASE WHEN a.attgenerated <> '' THEN ' GENERATED AS ' ELSE ' DEFAULT ' END
+                        || pg_get_expr(d.adbin, d.adrelid), '') AS line
+       FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+      WHERE a.attrelid = ANY($1) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`,
+  );
+  const constraints = await byTable(
+    `SELECT conrelid::int AS id, 'CONSTRAINT ' || conname || ' ' || pg_get_constraintdef(oid) AS line
+       FROM pg_constraint WHERE conrelid = ANY($1) AND contype <> 'n'`,
+  );
+  const indexes = await byTable(
+    `SELECT i.indrelid::int AS id, pg_get_indexdef(i.indexrelid) AS line FROM pg_index i
+      WHERE i.indrelid = ANY($1) AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid)`,
+  );
+  const triggers = await byTable(
+    `SELECT tgrelid::int AS id, pg_get_triggerdef(oid) AS line FROM pg_trigger
+      WHERE tgrelid = ANY($1) AND NOT tgisinternal`,
+  );
+  const parts = tables.map(({ id, name, kind }) => {
+    const sorted = [constraints, indexes, triggers].flatMap((found) => (found.get(id) as string[]).sort());
+    const lines = [...(columns.get(id) as string[]), ...sorted];
+    return [`${KINDS[kind]} ${name}`, ...lines.map((line) => `  ${line}`)].join('\n');
+  });
   const rest = [
     ...(await lines(
       `SELECT 'sequence ' || n.nspname || '.' || c.relname AS line FROM pg_class c
