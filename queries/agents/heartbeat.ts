@@ -92,10 +92,14 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
       SELECT json_agg(json_build_object('id', x.id, 'type', x.type, 'description', x.description,
         'created_at', x.created_at) ORDER BY x.position DESC) AS urgent
       FROM (
-        SELECT * FROM ${tableOf(reads, activitiesProjection, 'activities')} d
-        WHERE workspace_id = a.workspace_id AND type IN (${sql.join(URGENT.map(sql.lit))}) AND created_at > ${now - URGENT_FOR}
-          AND strpos(description, a.name) > 0 AND ${activitySeen(reads, view, 'd')}
-          AND position >= coalesce(${nameSince(reads, view.workspace, sql.ref('a.name'))}, 0)
+        SELECT * FROM (
+          SELECT * FROM ${tableOf(reads, activitiesProjection, 'activities')} d
+          WHERE workspace_id = a.workspace_id AND type IN (${sql.join(URGENT.map(sql.lit))})
+            AND created_at > ${now - URGENT_FOR} AND strpos(description, a.name) > 0 AND ${activitySeen(reads, view, 'd')}
+            AND position >= coalesce(${nameSince(reads, view.workspace, sql.ref('a.name'))}, 0)
+          -- The planner expects many of them, and would look for five among the newest activities of every type.
+          OFFSET 0
+        ) d
         ORDER BY position DESC LIMIT 5
       ) x
     ) u,
