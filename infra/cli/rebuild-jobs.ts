@@ -88,6 +88,7 @@ export async function rebuildInProcesses(
     // Each process reads the whole log, so their events are the same ones.
     onProgress({ ...slowest, target: Math.max(...known.map(({ target }) => target)) });
   };
+  signal.throwIfAborted();
   const children = groups.map((group) => startPart(group, flags));
   const stopAll = () => {
     for (const child of children) if (child.connected) child.send(STOP, () => undefined);

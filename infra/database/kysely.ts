@@ -12,10 +12,10 @@ export type Connections = Pick<pg.Pool, 'connect' | 'end'>;
 export const kyselyOver = (pool: Connections): AnyDatabase =>
   new Kysely({ dialect: new PostgresDialect({ pool: pool as pg.Pool }) });
 
-/** Its transactions are the connection's transactions; destroying it ends the connection. */
+/** Its transactions are the connection's transactions; the connection is ended by its owner. */
 export function kyselyOn(client: pg.Client): AnyDatabase {
   const connection = { query: client.query.bind(client), release: () => undefined };
-  return kyselyOver({ connect: async () => connection, end: () => client.end() } as Connections);
+  return kyselyOver({ connect: async () => connection, end: async () => undefined } as Connections);
 }
 
 /** Passes every statement, compiled for PostgreSQL, to `run`. Transactions and streamed results are errors. */

@@ -13,7 +13,7 @@ import { from as copyFrom } from 'pg-copy-streams';
 import type { Table } from '../../../projections/projection.ts';
 import type { AnyDatabase, Database } from '../../database/database.ts';
 import { kyselyOn } from '../../database/kysely.ts';
-import { Client } from '../../database/session.ts';
+import { Client, endInTime } from '../../database/session.ts';
 
 /** One connection without time limits. Its users take turns. */
 export interface BulkSession {
@@ -47,7 +47,8 @@ export async function openBulkSession(database: Database, dataDir: string, name:
     copy,
     async close() {
       await cleanUp();
-      await db.destroy();
+      // Kysely, if it has run no statement, would leave the connection open, and with it the process.
+      await endInTime(client);
     },
   };
 }

@@ -1,11 +1,12 @@
 /** A rebuild by several processes: which process has which read models, and what the command says. */
 import { expect } from 'chai';
-import { divided } from '../../../infra/cli/rebuild-jobs.ts';
+import { divided, rebuildInProcesses } from '../../../infra/cli/rebuild-jobs.ts';
 import { LOCK_CLASS } from '../../../infra/following/leadership.ts';
 import { projections } from '../../../projections/index.ts';
 import { schemaOf } from '../../../projections/projection.ts';
 import { allCaughtUp } from '../../support/caught-up.ts';
 import { fixture } from '../../support/fixture.ts';
+import { failureOf } from '../../support/kit.ts';
 import { describeWith } from '../../support/needs.ts';
 import { call, serverStores, startTestService } from '../../support/service.ts';
 import { runCommand } from '../../support/service-process.ts';
@@ -30,6 +31,13 @@ describe('read models divided among processes', () => {
     const two = projections.slice(0, 2);
     expect(divided(two, 8, new Map()).map((group) => group.length)).to.deep.equal([1, 1]);
     expect(divided([], 8, new Map())).to.deep.equal([]);
+  });
+});
+
+describe('processes of a rebuild', () => {
+  it('are not started after an interruption', async () => {
+    const watched = { signal: AbortSignal.abort(new Error('interrupted')), onProgress: () => undefined };
+    expect(await failureOf(rebuildInProcesses([projections], [], watched))).to.equal('interrupted');
   });
 });
 
@@ -61,26 +69,28 @@ describeWith('TEST_DATABASE_URL', 'rebuild by several processes', function () {
     expect(out).to.match(/^agents +agents +2 +differs \(2 rows\) +compared$/m);
   });
 
-  it('fails with the error of the process that failed', async () => {
-    const { pool } = service.service.core.database;
-    const holder = await pool.connect();
-    try {
-      // The process with this read model waits for the lock, and loses its connection.
-      await holder.query(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext('audit_v1_rebuild'))`);
-      const ended = rebuild('--jobs', '2', 'agents', 'audit');
-      await until('the process has lost its connection', async () => {
-        const { rows } = await pool.query(
-          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-           WHERE datname = current_database() AND wait_event = 'advisory'`,
-        );
-        return rows.length > 0;
-      });
-      const { code, err } = await ended;
-      expect(code).to.equal(1);
-      expect(err).to.match(/^signalbox: .*terminat\w+.*\n$/);
-    } finally {
-      await holder.query('ROLLBACK');
-      holder.release();
-    }
-  });
+  // A process of two read models has a connection that it has not used yet.
+  for (const jobs of ['2', '1'])
+    it(`fails with the error of the process that failed, of ${jobs}`, async () => {
+      const { pool } = service.service.core.database;
+      const holder = await pool.connect();
+      try {
+        // The process with this read model waits for the lock, and loses its connection.
+        await holder.query(`BEGIN; SELECT pg_advisory_xact_lock(${LOCK_CLASS}, hashtext('audit_v1_rebuild'))`);
+        const ended = rebuild('--jobs', jobs, 'audit', 'agents');
+        await until('the process has lost its connection', async () => {
+          const { rows } = await pool.query(
+            `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event = 'advisory'`,
+          );
+          return rows.length > 0;
+        });
+        const { code, err } = await ended;
+        expect(code).to.equal(1);
+        expect(err).to.match(/^signalbox: .*terminat\w+.*\n$/);
+      } finally {
+        await holder.query('ROLLBACK');
+        holder.release();
+      }
+    });
 });

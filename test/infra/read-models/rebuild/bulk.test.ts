@@ -5,6 +5,7 @@ import { type BulkSession, encodeRow, openBulkSession } from '../../../../infra/
 import { defineTable } from '../../../../projections/projection.ts';
 import { fixture } from '../../../support/fixture.ts';
 import { describeWith } from '../../../support/needs.ts';
+import { until } from '../../../support/until.ts';
 import { databaseOnServer } from '../../../support/world.ts';
 
 describeWith('TEST_DATABASE_URL', 'bulk session', () => {
@@ -46,6 +47,19 @@ describeWith('TEST_DATABASE_URL', 'bulk session', () => {
     await copy('s', notes, [rowsOf(4)]);
     const { rows } = await sql`SELECT count(*)::int AS count FROM s.notes`.execute(session.db);
     expect(rows).to.deep.equal([{ count: 4 }]);
+  });
+
+  it('ends its connection when it is closed, used or not', async () => {
+    const { pool } = place.database;
+    const open = async () =>
+      (await pool.query("SELECT FROM pg_stat_activity WHERE application_name LIKE '%to be closed'")).rows.length;
+    for (const isUsed of [false, true]) {
+      const other = await openBulkSession(place.database, '', 'to be closed');
+      if (isUsed) await sql`SELECT 1`.execute(other.db);
+      expect(await open()).to.equal(1);
+      await other.close();
+      await until('the server has ended the connection', async () => (await open()) === 0);
+    }
   });
 
   it('fails when its connection is cut', async () => {
