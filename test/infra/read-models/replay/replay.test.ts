@@ -77,13 +77,11 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
          WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')
            AND table_name NOT IN ('checkpoints', 'processes') ORDER BY 1`,
       );
-      const hashes: [string, string][] = [];
-      for (const { name: table } of tables) {
-        const { rows } = await pool().query(
-          `SELECT coalesce(sum(hashtextextended(t::text, 0)), 0)::text AS hash FROM ${table} t`,
-        );
-        hashes.push([table, rows[0].hash]);
-      }
+      const each = tables.map(
+        ({ name: table }) =>
+          `SELECT '${table}' AS name, coalesce(sum(hashtextextended(t::text, 0)), 0)::text AS hash FROM ${table} t`,
+      );
+      const { rows: hashes } = await pool().query(`${each.join(' UNION ALL ')} ORDER BY 1`);
       return { head: await view.store.log.head(), schemas, checkpoints, hashes };
     };
 
