@@ -66,8 +66,13 @@ const CATALOG = `WITH relations AS (
     (SELECT string_agg(concat_ws(' ', name, setting), ' ' ORDER BY name) FROM pg_settings
       WHERE source IN ('database', 'user')))) AS catalog`;
 
-const FILLED = `SELECT format('%I.%I', n.nspname, c.relname) AS name FROM pg_class c
-  JOIN pg_namespace n ON n.oid = c.relnamespace
+/**
+ * `small`: the planner looks at it as at an empty table, whatever rows it had, as long as it has under 10 pages and was not
+ * analysed.
+ */
+const FILLED = `SELECT format('%I.%I', n.nspname, c.relname) AS name,
+    pg_relation_size(c.oid) <= 8 * 8192 AND c.reltuples < 0 AS small
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
   WHERE ${OWN} AND c.relkind = 'r' AND pg_relation_size(c.oid) > 0 ORDER BY 1`;
 
 const SCHEMAS = `SELECT n.nspname AS name FROM pg_namespace n WHERE ${OWN} ORDER BY 1`;
@@ -105,8 +110,12 @@ async function isRestored({ pool }: Database, { catalog, schemas, rows, sequence
   const client = await pool.connect();
   try {
     // Without the triggers that refuse changes of the log.
-    const tables = await namesOf(client, FILLED);
-    await client.query(`BEGIN; SET LOCAL session_replication_role = replica; TRUNCATE ${tables.join(', ')} CASCADE`);
+    const { rows: tables } = await client.query<{ name: string; small: boolean }>(FILLED);
+    // The files that TRUNCATE makes for each table and index cost three times what all other steps do.
+    const deletions = tables.filter(({ small }) => small).map(({ name }) => `DELETE FROM ${name}`);
+    const large = tables.filter(({ small }) => !small).map(({ name }) => name);
+    if (large.length > 0) deletions.push(`TRUNCATE ${large.join(', ')} CASCADE`);
+    await client.query(`BEGIN; SET LOCAL session_replication_role = replica; ${deletions.join('; ')}`);
     for (const [table, json] of rows) {
       const values = `SELECT * FROM json_populate_recordset(NULL::${table}, $1)`;
       await client.query(`INSERT INTO ${table} OVERRIDING SYSTEM VALUE ${values}`, [json]);
