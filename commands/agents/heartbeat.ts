@@ -159,24 +159,30 @@ export async function recordHeartbeat(
         }
       }
       let before: AgentState | undefined;
-      const execute = (within: CommandContext, asEvent: boolean, beat: Heartbeat) =>
+      const execute = (asEvent: boolean, within: CommandContext) =>
         commands.execute(agentDecider, stream, within, (state) => {
           renamed = !state.deleted && state.name !== agent.name;
           moved = state.deleted || renamed;
           if (moved) throw notFound('Agent');
           before = state;
-          return asEvent || !isRoutine(state, beat) ? decideHeartbeat(state, beat) : decideReport(state, beat);
+          return asEvent || !isRoutine(state, found) ? decideHeartbeat(state, found) : decideReport(state, found);
         });
+      // Copies, because a second attempt repeats the same step of the request.
       const within = { ...context };
-      const { events } = await execute(within, all, found);
+      const { events } = await execute(all, within);
       const isEvent = events.some(({ type }) => type === agentHeartbeatReceived.type);
       // Another process has appended to the stream: the next heartbeat finds the state that it left.
       if (!isEvent && leases.seesLog) await commands.load(agentDecider, stream);
       const renewed = !isEvent && (await renew(before));
-      // The sweep was deciding that the agent is silent. The event conflicts with that decision, or comes after it. When
-      // nothing was appended, it repeats the same step of the request.
-      if (!isEvent && !renewed)
-        await execute(events.length === 0 ? { ...context } : within, true, { ...found, tokenUsage: null });
+      if (!isEvent && !renewed) {
+        // The sweep was deciding that the agent is silent. The event conflicts with that decision, or comes after it.
+        if (events.length === 0) await execute(true, { ...context });
+        // The report is recorded, whatever has happened to the agent since.
+        else
+          await commands.execute(agentDecider, stream, within, (state) =>
+            state.deleted ? [] : decideHeartbeat(state, { ...found, tokenUsage: null }),
+          );
+      }
       // Only after the event, so that no decision of the sweep comes in between.
       if ((!isEvent && !renewed) || before?.status === 'offline') await leases.grant(place);
       return inbox;

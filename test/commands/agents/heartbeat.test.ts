@@ -202,6 +202,22 @@ describe('a recorded heartbeat', () => {
     await report();
     expect(beats(), 'the lease was granted again').to.equal(1);
   });
+
+  it('that only reports tokens reports them once, even if the agent is renamed before its lease is renewed', async () => {
+    const { agents, id, report, leases, rename } = await open();
+    await report();
+    const renew = leases.renew;
+    leases.renew = async (beat) => {
+      leases.renew = renew;
+      await leases.revoke(beat, Number.MAX_SAFE_INTEGER);
+      await rename('eve');
+      return renew(beat);
+    };
+    await report();
+    expect(agents.events('TokensReported')).to.have.length(2);
+    expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data.name)).to.deep.equal(['ada', 'eve']);
+    expect(agents.events('AgentHeartbeatReceived')[1]?.data.agent_id).to.equal(id);
+  });
 });
 
 const heartbeat = { connection_id: null, work_items_count: 0, work_item_types: [], tokenUsage: null };
