@@ -30,7 +30,7 @@ export function randomFrom(seed: number): () => number {
 
 /** An acknowledged write, and what must be in the log. */
 interface Acknowledged {
-  readonly type: 'AgentRegistered' | 'AgentDetailsChanged' | 'AgentHeartbeatReceived';
+  readonly type: 'AgentRegistered' | 'AgentDetailsChanged' | 'TokensReported';
   readonly mark: string;
 }
 
@@ -147,10 +147,9 @@ export function startLoad(urls: () => readonly string[], random: () => number, w
       } else if (choice < 0.6) {
         await finally_('PUT', `/api/agents/${id}`, { role: mark }, { type: 'AgentDetailsChanged', mark });
       } else {
-        // It reports tokens, because a heartbeat that changes nothing is no event.
-        const token_usage = { model: 'm', inputTokens: 1, outputTokens: 1 };
-        const body = { connection_id: mark, token_usage };
-        await finally_('POST', `/api/agents/${id}/heartbeat`, body, { type: 'AgentHeartbeatReceived', mark });
+        // The tokens that it reports are an event, whatever else it changes.
+        const body = { token_usage: { model: mark, inputTokens: 1, outputTokens: 1 } };
+        await finally_('POST', `/api/agents/${id}/heartbeat`, body, { type: 'TokensReported', mark });
       }
     }
   }
@@ -206,7 +205,7 @@ export function expectOnce(
   for (const { type, data } of events) {
     const mark = {
       AgentRegistered: data.name,
-      AgentHeartbeatReceived: data.connection_id,
+      TokensReported: modelIn(data),
       AgentDetailsChanged: roleIn(data),
     }[type];
     if (typeof mark === 'string') counts.set(`${type} ${mark}`, (counts.get(`${type} ${mark}`) ?? 0) + 1);
@@ -219,6 +218,9 @@ export function expectOnce(
 
 const roleIn = (data: Readonly<Record<string, unknown>>): unknown =>
   (data.role ?? (data.changes as { role?: unknown } | undefined)?.role) as unknown;
+
+const modelIn = (data: Readonly<Record<string, unknown>>): unknown =>
+  (data.reports as readonly { readonly model: string }[] | undefined)?.[0]?.model;
 
 /** A client of the event stream that resumes with Last-Event-ID whenever its stream ends. */
 export interface StreamClient {
