@@ -48,7 +48,7 @@ export const activitiesTable = defineTable(
       'workspace_id, hashtext(entity_type), position',
       'workspace_id, created_at',
       // What waits for an agent is read with its heartbeat.
-      `(workspace_id, created_at) WHERE type IN (${URGENT.map((type) => `'${type}'`).join(', ')})`,
+      `(workspace_id, created_at, position) WHERE type IN (${URGENT.map((type) => `'${type}'`).join(', ')})`,
     ],
   },
 );

@@ -16,7 +16,7 @@ import type { ConcernedAgent, Freshness, Sources, Stamp, StampFor } from '../../
 import { HOUR, seconds } from '../../shared/time.ts';
 import { createKept } from '../kept.ts';
 import { nameSince } from '../monitoring/notifications.ts';
-import { prepared, type Reads, tableOf } from '../reads.ts';
+import { type Reads, tableOf } from '../reads.ts';
 import { tasksOf, workItemOf } from '../tasks/assignments.ts';
 import { activitySeen } from '../tasks/visibility.ts';
 import { messageJson } from './messages.ts';
@@ -68,7 +68,12 @@ export const INBOX_NAMES: Sources = {
 
 const URGENT_FOR = 4 * HOUR;
 
-/** The part of the inbox that the caller may see. @param now Unix seconds */
+/**
+ * The part of the inbox that the caller may see. The statement is not prepared: its plan depends on the number of agents
+ * and messages, and one for few of them took 200 ms for many.
+ *
+ * @param now Unix seconds
+ */
 export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox['agent'], now: number): Promise<Inbox> {
   const { rows } = await sql<{
     unread: number;
@@ -76,7 +81,7 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
     urgent: (Item & { readonly created_at: number })[] | null;
     messages: AgentMessageRecord[] | null;
     tasks: TaskRecord[] | null;
-  }>`${prepared}
+  }>`
     SELECT n.unread, n.notifications, u.urgent, m.messages, w.tasks
     FROM (SELECT ${view.workspace}::int AS workspace_id, ${id}::bigint AS id, ${name}::text AS name) a,
     LATERAL (
@@ -90,17 +95,14 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
     ) n,
     LATERAL (
       SELECT json_agg(json_build_object('id', x.id, 'type', x.type, 'description', x.description,
-        'created_at', x.created_at) ORDER BY x.position DESC) AS urgent
+        'created_at', x.created_at) ORDER BY x.created_at DESC, x.position DESC) AS urgent
       FROM (
-        SELECT * FROM (
-          SELECT * FROM ${tableOf(reads, activitiesProjection, 'activities')} d
-          WHERE workspace_id = a.workspace_id AND type IN (${sql.join(URGENT.map(sql.lit))})
-            AND created_at > ${now - URGENT_FOR} AND strpos(description, a.name) > 0 AND ${activitySeen(reads, view, 'd')}
-            AND position >= coalesce(${nameSince(reads, view.workspace, sql.ref('a.name'))}, 0)
-          -- The planner expects many of them, and would look for five among the newest activities of every type.
-          OFFSET 0
-        ) d
-        ORDER BY position DESC LIMIT 5
+        SELECT * FROM ${tableOf(reads, activitiesProjection, 'activities')} d
+        WHERE workspace_id = a.workspace_id AND type IN (${sql.join(URGENT.map(sql.lit))})
+          AND created_at > ${now - URGENT_FOR} AND strpos(description, a.name) > 0 AND ${activitySeen(reads, view, 'd')}
+          AND position >= coalesce(${nameSince(reads, view.workspace, sql.ref('a.name'))}, 0)
+        -- Not by position alone: the planner would look for five among the newest activities of every type.
+        ORDER BY created_at DESC, position DESC LIMIT 5
       ) x
     ) u,
     LATERAL (
