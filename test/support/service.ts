@@ -127,7 +127,7 @@ export async function serverStores(stack: ServerStack = STACK): Promise<ServerSt
       ...(standIn
         ? { EVENTSTORE_URL: standIn.url }
         : { EVENTSTORE_URL: TEST_EVENTSTORE_URL as string, EVENTSTORE_STREAM_PREFIX: freshPrefix() }),
-      ...(TEST_REDIS_URL && { REDIS_URL: ownRedisDatabase(TEST_REDIS_URL) }),
+      ...(TEST_REDIS_URL && { REDIS_URL: await ownRedisDatabase(TEST_REDIS_URL) }),
     },
     async close() {
       await standIn?.stop();
@@ -137,16 +137,24 @@ export async function serverStores(stack: ServerStack = STACK): Promise<ServerSt
 }
 
 let redisDatabases = 0;
+/** Of Redis' sixteen numbered databases for each of two test processes; 0 stays for tests that name none. */
+const REDIS_DATABASES = 7;
 
 /**
- * One of Redis' sixteen numbered databases: what another test process, or the service before, has counted for the rate
- * limits must not refuse the requests of this one. A URL that names a database keeps it.
+ * One of Redis' numbered databases, emptied: the rate limits of this service must not count requests to another one.
+ * A URL that names a database keeps it.
  */
-function ownRedisDatabase(base: string): string {
+async function ownRedisDatabase(base: string): Promise<string> {
   const url = new URL(base);
   if (url.pathname.length > 1) return base;
   const worker = Number(process.env.MOCHA_WORKER_ID ?? 0) % 2;
-  url.pathname = `/${worker * 8 + (redisDatabases++ % 8)}`;
+  url.pathname = `/${1 + worker * REDIS_DATABASES + (redisDatabases++ % REDIS_DATABASES)}`;
+  const { Redis } = await import('ioredis');
+  const redis = new Redis(url.href, { lazyConnect: true, commandTimeout: 5_000 });
+  redis.on('error', () => {});
+  await redis.connect();
+  await redis.flushdb();
+  redis.disconnect();
   return url.href;
 }
 
