@@ -131,7 +131,7 @@ const COUNTED = 10_000;
 export interface LeasesOptions {
   /** The log is in the same database. */
   readonly seesLog?: boolean;
-  /** Each connection prepares the statements: see `PREPARED`. */
+  /** Each connection prepares the statement of heartbeats: see `PREPARED`. */
   readonly prepared?: boolean;
 }
 
@@ -140,9 +140,6 @@ export function createLeases(
   { seesLog = false, prepared = false }: LeasesOptions = {},
 ): OpenLeases {
   const slot = randomInt(SLOTS);
-  /** @param name under which a connection keeps the plan */
-  const run = <Row extends pg.QueryResultRow>(name: string, text: string, values: readonly unknown[]) =>
-    pool.query<Row>({ ...(prepared && { name: `leases_${name}` }), text, values: [...values] });
   const moves = new Map<number, number>();
   let all = 0;
   /** What workspaces without a count of their own have moved to. */
@@ -173,7 +170,11 @@ export function createLeases(
       rows.map(({ first }) => first.unlessMoved?.revision ?? null),
       rows.map(namedAt),
     ];
-    const { rows: renewed } = await run<{ workspace: number; agent: number }>('renew', RENEW, values);
+    const { rows: renewed } = await pool.query<{ workspace: number; agent: number }>({
+      ...(prepared && { name: 'renew_leases' }),
+      text: RENEW,
+      values,
+    });
     const counted = new Set<string>();
     for (const place of renewed) {
       moved(place.workspace);
@@ -213,23 +214,23 @@ export function createLeases(
       ]);
     },
     async close(workspace) {
-      await run('close', CLOSE, [workspace === 'all' ? null : workspace, null]);
+      await pool.query(CLOSE, [workspace === 'all' ? null : workspace, null]);
     },
     async closeOne({ tenant, workspace, agent }) {
-      const { rows } = await run<Pick<LeaseWindow, 'window'>>('close', CLOSE, [workspace, agent]);
+      const { rows } = await pool.query<Pick<LeaseWindow, 'window'>>(CLOSE, [workspace, agent]);
       return rows[0] && { tenant, workspace, window: rows[0].window };
     },
     async closed(workspace) {
-      const { rows } = await run<LeaseWindow>('closed', CLOSED, [workspace === 'all' ? null : workspace]);
+      const { rows } = await pool.query<LeaseWindow>(CLOSED, [workspace === 'all' ? null : workspace]);
       return rows;
     },
     async leasesOf({ workspace, window }, after, limit) {
-      const { rows } = await run<ClosedLease>('of', LEASES_OF, [workspace, window, after, limit]);
+      const { rows } = await pool.query<ClosedLease>(LEASES_OF, [workspace, window, after, limit]);
       return rows;
     },
     async settle({ workspace, window }) {
-      await run('settle', SETTLE, [workspace, window]);
-      await run('remove', REMOVE_OLD, [workspace, KEPT]);
+      await pool.query(SETTLE, [workspace, window]);
+      await pool.query(REMOVE_OLD, [workspace, KEPT]);
     },
   };
 }
