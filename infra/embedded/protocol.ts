@@ -95,13 +95,15 @@ export function isReady(response: Buffer): boolean {
 export const SWAPPED = 'signalbox_swapped';
 export const LISTEN_MESSAGE = message('Q', text(`LISTEN ${SWAPPED}`));
 
-/** Payloads of the notifications among the messages of a response, which may be split anywhere. */
-export function notificationsIn(responses: readonly Buffer[]): string[] {
+/** Payloads of a channel's notifications among the messages of a response, which may be split anywhere. */
+export function notificationsIn(responses: readonly Buffer[], channel: string): string[] {
   const bytes = responses.length === 1 ? (responses[0] as Buffer) : Buffer.concat(responses);
   const found: string[] = [];
   for (let at = 0; at + 5 <= bytes.length; at += 1 + bytes.readInt32BE(at + 1)) {
+    if (bytes[at] !== NOTIFICATION) continue;
     // The process, the channel, the payload.
-    if (bytes[at] === NOTIFICATION) found.push(cutString(bytes, cutString(bytes, at + 9).end).value ?? '');
+    const { value, end } = cutString(bytes, at + 9);
+    if (value === channel) found.push(cutString(bytes, end).value ?? '');
   }
   return found;
 }

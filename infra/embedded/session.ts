@@ -33,6 +33,7 @@ import {
   message,
   notificationsIn,
   ROLLBACK_MESSAGE,
+  SWAPPED,
   SYNC_MESSAGE,
   text,
 } from './protocol.ts';
@@ -52,8 +53,8 @@ export interface SessionOptions {
   /** A transaction idle for this long, milliseconds, is rolled back and its connection closed, if others wait for it. */
   readonly idleInTransactionMs: number;
   readonly warn: (message: string) => void;
-  /** Called with the payload of each notification of a transaction, before its client learns of the commit. */
-  readonly notified: (payload: string) => void;
+  /** Called with each schema whose tables a transaction has swapped, before its client learns of the commit. */
+  readonly swapped: (schema: string) => void;
 }
 
 export interface Session {
@@ -199,7 +200,7 @@ export function createSession(engine: Engine, options: SessionOptions): Session 
     } else {
       owner = undefined;
       ownerWarned = false;
-      for (const payload of notificationsIn(responses)) options.notified(payload);
+      for (const schema of notificationsIn(responses, SWAPPED)) options.swapped(schema);
     }
     const { socket } = connection;
     if (!socket.writable) return;

@@ -290,7 +290,7 @@ async function serve(): Promise<void> {
     maxConnections: options.maxConnections,
     idleInTransactionMs: options.idleInTransactionMs,
     warn: (message) => note('warn', message),
-    notified: (schema) => tell({ kind: 'swapped', schema }),
+    swapped: (schema) => tell({ kind: 'swapped', schema }),
   });
   const server = createServer((socket) => session.accept(socket));
   await new Promise<void>((resolve, reject) => {

@@ -166,7 +166,7 @@ function embeddedPool(pool: pg.Pool): BullMQ.PgPool {
     const client = Object.assign(bell, {
       query: (text: string, params?: unknown[]) =>
         // LISTEN does nothing here, and settings would apply to every user of the session.
-        /^\s*LISTEN\b|\bset_config\(/i.test(text) ? Promise.resolve({ rows: [] }) : query(text, params),
+        /^\s*LISTEN\b|\bset_config\(/im.test(text) ? Promise.resolve({ rows: [] }) : query(text, params),
       release() {
         listeners.delete(bell);
       },

@@ -454,7 +454,9 @@ describe('embedded database', function () {
       await notify('two_v1');
       expect(heard).to.deep.equal([]);
       await client.query('COMMIT');
+      await client.query('LISTEN another_channel');
       await client.query("SELECT pg_notify('another_channel', 'x')");
+      await client.query('UNLISTEN another_channel');
       await until('both are heard', () => heard.length >= 2);
       await notify('three_v1');
       await until('the third is heard', () => heard.length >= 3);
@@ -465,13 +467,15 @@ describe('embedded database', function () {
     });
 
     it('are found in a response wherever it is split', () => {
-      const notification = (payload: string) => message('A', Buffer.alloc(4), text(SWAPPED), text(payload));
+      const notification = (payload: string, channel = SWAPPED) =>
+        message('A', Buffer.alloc(4), text(channel), text(payload));
       const row = message('D', Buffer.from('AAAA'));
-      const answer = Buffer.concat([row, message('C', text('COMMIT')), notification('a'), notification(''), row]);
+      const notifications = [notification('a'), notification('b', 'another_channel'), notification('')];
+      const answer = Buffer.concat([row, message('C', text('COMMIT')), ...notifications, row]);
       for (let cut = 0; cut <= answer.length; cut++)
-        expect(notificationsIn([answer.subarray(0, cut), answer.subarray(cut)])).to.deep.equal(['a', '']);
-      expect(notificationsIn([answer])).to.deep.equal(['a', '']);
-      expect(notificationsIn([])).to.deep.equal([]);
+        expect(notificationsIn([answer.subarray(0, cut), answer.subarray(cut)], SWAPPED)).to.deep.equal(['a', '']);
+      expect(notificationsIn([answer], SWAPPED)).to.deep.equal(['a', '']);
+      expect(notificationsIn([], SWAPPED)).to.deep.equal([]);
     });
   });
 

@@ -17,7 +17,7 @@ import {
   JobsUnavailableError,
   MAX_PAYLOAD_BYTES,
 } from '../../../shared/ports/jobs.ts';
-import { fixture } from '../../support/fixture.ts';
+import { closing, fixture } from '../../support/fixture.ts';
 import { gate } from '../../support/memory-world.ts';
 import { describeWith } from '../../support/needs.ts';
 import { until } from '../../support/until.ts';
@@ -380,6 +380,24 @@ const onDatabase = async (open: Promise<TestDatabase>) => {
 };
 
 suite('PGlite', () => onDatabase(embeddedDatabase()));
+
+describe('a worker on PGlite', () => {
+  it('leaves the channels of the shared session alone', async () => {
+    await using place = closing(await onDatabase(embeddedDatabase()));
+    const jobs = await openJobs({ ...place.options, log, retry: QUICK, queue: 'listening' });
+    let ran = false;
+    jobs.work([
+      handleJob(work, async () => {
+        ran = true;
+      }),
+    ]);
+    await jobs.enqueue(work, { n: 1 }, { id: 'one' });
+    await until('the job has run', () => ran);
+    const { rows } = await place.options.database.pool.query('SELECT pg_listening_channels() AS channel');
+    await jobs.close();
+    expect(rows.map(({ channel }) => channel)).not.to.include('bullmq_jobs');
+  });
+});
 
 describeWith('TEST_DATABASE_URL', 'jobs on a server', () => suite('PostgreSQL', () => onDatabase(databaseOnServer())));
 
