@@ -18,6 +18,15 @@ const IDLE_MS = 200;
 /** … but not longer than this. */
 const VACUUM_MAX_WAIT_MS = 5 * 60_000;
 /**
+ * How often tables are checked for growth, milliseconds. One that has doubled is analysed at once: prepared statements
+ * keep the plan for the small table until then.
+ */
+const GROWTH_LOOK_MS = 5_000;
+/** Autovacuum's thresholds: rows, and their share of the table. */
+const [ANALYZE_ROWS, ANALYZE_SHARE] = [50, 0.1];
+/** A table with fewer new rows is read quickly with any plan. */
+const GROWN_ROWS = 1_000;
+/**
  * Above this size, ANALYZE takes a sample of 7,500 rows instead of 30,000, because half a second is too long a pause.
  */
 const LARGE_TABLE_BYTES = 8 * 1024 * 1024;
@@ -44,6 +53,9 @@ export async function maintain(
   let vacuumBatches = 0;
   let dueSince = 0;
   const due: string[] = [];
+  let growthLookAt = performance.now();
+  let growthBatches = 0;
+  const growthLookMs = Math.min(GROWTH_LOOK_MS, vacuumLookMs);
 
   async function look(): Promise<void> {
     const now = performance.now();
@@ -63,10 +75,17 @@ export async function maintain(
       checkpointAt = performance.now();
       written = 0;
     }
+    if (now - growthLookAt >= growthLookMs && session.batches() !== growthBatches) {
+      growthLookAt = now;
+      growthBatches = session.batches();
+      for (const statement of await session.exclusive(() => analysesDue(pglite, GROWN_ROWS, 1)))
+        await session.exclusive(() => attempt(pglite, statement, note));
+    }
     if (due.length === 0 && now - vacuumLookAt >= vacuumLookMs && session.batches() !== vacuumBatches) {
       vacuumLookAt = now;
       vacuumBatches = session.batches();
-      due.push(...(await session.exclusive(() => tablesDue(pglite))));
+      due.push(...(await session.exclusive(() => vacuumsDue(pglite))));
+      due.push(...(await session.exclusive(() => analysesDue(pglite, ANALYZE_ROWS, ANALYZE_SHARE))));
       dueSince = now;
     }
     if (due.length > 0 && (session.idleMs() >= IDLE_MS || now - dueSince >= VACUUM_MAX_WAIT_MS)) {
@@ -106,31 +125,39 @@ async function walPosition(pglite: PGlite): Promise<number> {
 }
 
 /**
- * Maintenance statements for the tables that need them: one per table and kind, so that each pause is short, and small
- * tables first. For dead rows, autovacuum's threshold of a fifth of the table applies, because removing them reads
- * every index in full. For inserted rows, a fixed number does, because such a vacuum reads only the new pages, so
- * running it often costs no more.
+ * Vacuums of the tables that need them: one per table, so that each pause is short, and small tables first. For dead
+ * rows, autovacuum's threshold of a fifth of the table applies, because removing them reads every index in full. For
+ * inserted rows, a fixed number does, because such a vacuum reads only the new pages, so running it often costs no more.
  */
-async function tablesDue(pglite: PGlite): Promise<string[]> {
+async function vacuumsDue(pglite: PGlite): Promise<string[]> {
+  const tables = await tablesWhere(
+    pglite,
+    `pg_stat_get_dead_tuples(c.oid) > 50 + 0.2 * greatest(c.reltuples, 0)
+       OR pg_stat_get_ins_since_vacuum(c.oid) > 20000 OR age(c.relfrozenxid) > 200000000`,
+  );
+  return tables.map(({ name }) => `VACUUM (TRUNCATE false, PROCESS_TOAST false) ${name}`);
+}
+
+/** Analyses of the tables of which more than `rows`, and this share of all rows, have changed since the last one. */
+async function analysesDue(pglite: PGlite, rows: number, share: number): Promise<string[]> {
+  const tables = await tablesWhere(
+    pglite,
+    `pg_stat_get_mod_since_analyze(c.oid) > ${rows} + ${share} * greatest(c.reltuples, 0) AND c.relkind <> 't'`,
+  );
+  return tables.map(({ name, large }) => `SET LOCAL default_statistics_target = ${large ? 25 : 100}; ANALYZE ${name}`);
+}
+
+/** Tables for which a condition on `c`, their row of `pg_class`, holds; small ones first. */
+async function tablesWhere(pglite: PGlite, condition: string): Promise<{ name: string; large: boolean }[]> {
   await pglite.exec('SELECT pg_stat_force_next_flush()');
   const [result] = await pglite.exec(
-    `SELECT name, "vacuum", "analyze", pg_relation_size(oid) > ${LARGE_TABLE_BYTES} AS large
-       FROM (SELECT c.oid, c.relpages, quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS name,
-                    pg_stat_get_dead_tuples(c.oid) > 50 + 0.2 * greatest(c.reltuples, 0)
-                      OR pg_stat_get_ins_since_vacuum(c.oid) > 20000
-                      OR age(c.relfrozenxid) > 200000000 AS "vacuum",
-                    pg_stat_get_mod_since_analyze(c.oid) > 50 + 0.1 * greatest(c.reltuples, 0)
-                      AND c.relkind <> 't' AS "analyze"
-               FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-              WHERE c.relkind IN ('r', 'm', 't') AND c.relpersistence <> 't') candidates
-      WHERE "vacuum" OR "analyze"
-      ORDER BY relpages`,
+    `SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname) AS name,
+        pg_relation_size(c.oid) > ${LARGE_TABLE_BYTES} AS large
+      FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+      WHERE c.relkind IN ('r', 'm', 't') AND c.relpersistence <> 't' AND (${condition})
+      ORDER BY c.relpages`,
   );
-  const rows = (result?.rows ?? []) as { name: string; large: boolean; vacuum: boolean; analyze: boolean }[];
-  return rows.flatMap(({ name, large, vacuum, analyze }) => [
-    ...(vacuum ? [`VACUUM (TRUNCATE false, PROCESS_TOAST false) ${name}`] : []),
-    ...(analyze ? [`SET LOCAL default_statistics_target = ${large ? 25 : 100}; ANALYZE ${name}`] : []),
-  ]);
+  return (result?.rows ?? []) as { name: string; large: boolean }[];
 }
 
 async function attempt(pglite: PGlite, statement: string, note: Note): Promise<void> {

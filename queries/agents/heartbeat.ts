@@ -16,10 +16,10 @@ import type { ConcernedAgent, Freshness, Sources, Stamp, StampFor } from '../../
 import { HOUR, seconds } from '../../shared/time.ts';
 import { createKept } from '../kept.ts';
 import { nameSince } from '../monitoring/notifications.ts';
-import { type Reads, tableOf } from '../reads.ts';
+import { prepared, type Reads, tableOf } from '../reads.ts';
 import { tasksOf, workItemOf } from '../tasks/assignments.ts';
 import { activitySeen } from '../tasks/visibility.ts';
-import { messageJson } from './messages.ts';
+import { messageJson, senderNames } from './messages.ts';
 
 type Item = Readonly<Record<string, unknown>>;
 
@@ -69,8 +69,8 @@ export const INBOX_NAMES: Sources = {
 const URGENT_FOR = 4 * HOUR;
 
 /**
- * The part of the inbox that the caller may see. The statement is not prepared: its plan depends on the number of agents
- * and messages, and one for few of them took 200 ms for many.
+ * The part of the inbox that the caller may see. The names of agents that sent messages are looked up by a statement of
+ * their own, which is not prepared: a plan for few agents took 200 ms for many.
  *
  * @param now Unix seconds
  */
@@ -80,9 +80,10 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
     notifications: Item[] | null;
     urgent: (Item & { readonly created_at: number })[] | null;
     messages: AgentMessageRecord[] | null;
+    by_agents: number[] | null;
     tasks: TaskRecord[] | null;
-  }>`
-    SELECT n.unread, n.notifications, u.urgent, m.messages, w.tasks
+  }>`${prepared}
+    SELECT n.unread, n.notifications, u.urgent, m.messages, m.by_agents, w.tasks
     FROM (SELECT ${view.workspace}::int AS workspace_id, ${id}::bigint AS id, ${name}::text AS name) a,
     LATERAL (
       SELECT count(*) AS unread, json_agg(json_build_object('id', x.id, 'type', x.type, 'title', x.title,
@@ -106,7 +107,8 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
       ) x
     ) u,
     LATERAL (
-      SELECT json_agg(${messageJson(reads)} ORDER BY m.created_at, m.id) AS messages
+      SELECT json_agg(${messageJson(sql.ref('m.from_agent'), sql.ref('a.name'))} ORDER BY m.created_at, m.id) AS messages,
+        json_agg(m.id) FILTER (WHERE m.from_agent_id IS NOT NULL) AS by_agents
       FROM (
         SELECT * FROM ${tableOf(reads, chatProjection, 'messages')}
         WHERE workspace_id = a.workspace_id AND to_agent_id = a.id AND read_at IS NULL
@@ -116,6 +118,7 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
     LATERAL (${tasksOf(reads, 'a')}) w`.execute(reads.db);
   const row = rows[0] as (typeof rows)[number];
   const tasks = row.tasks ?? [];
+  const senders = row.by_agents && (await senderNames(reads, view.workspace, row.by_agents));
   const groups: WorkItems[] = [
     { type: 'assigned_tasks', count: tasks.length, items: tasks.map(workItemOf) },
     { type: 'notifications', count: Number(row.unread), items: row.notifications ?? [] },
@@ -125,7 +128,7 @@ export async function inboxOf(reads: Reads, view: TaskView, { id, name }: Inbox[
     agent: { id, name },
     workItems: groups.filter((group) => group.count > 0),
     pendingTasks: tasks,
-    messages: row.messages ?? [],
+    messages: (row.messages ?? []).map((one) => ({ ...one, from_agent: senders?.get(one.id) ?? one.from_agent })),
     until: Math.min(...(row.urgent ?? []).map((activity) => activity.created_at + URGENT_FOR), Number.MAX_SAFE_INTEGER),
   };
 }

@@ -1,5 +1,5 @@
 /** Messages between agents: the feed, and the graph of senders and recipients. */
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { chatProjection } from '../../projections/chat.ts';
 import { type AgentMessageRecord, type CommsQuery, MAX_GRAPH } from '../../shared/contract/agents/messages.ts';
 import type { TaskView } from '../../shared/identity.ts';
@@ -12,12 +12,27 @@ type Side = 'from_agent' | 'to_agent';
 const referenceOf = (side: Side): Reference => ({ name: side, id: `${side}_id` });
 const sideNow = (reads: Reads, row: string, side: Side) => nameNow(reads, row, referenceOf(side), { apart: true });
 
-/** A message as JSON, from row `m`. */
-export const messageJson = (reads: Reads) => sql<AgentMessageRecord>`json_build_object(
-  'id', m.id, 'from_agent', ${sideNow(reads, 'm', 'from_agent')}, 'to_agent', ${sideNow(reads, 'm', 'to_agent')},
+/** A message as JSON, from row `m`, with the names to show. */
+export const messageJson = (
+  from: RawBuilder<string>,
+  to: RawBuilder<string>,
+) => sql<AgentMessageRecord>`json_build_object(
+  'id', m.id, 'from_agent', ${from}, 'to_agent', ${to},
   'content', m.content, 'type', m.message_type,
   'created_at', m.created_at, 'message_type', m.message_type, 'conversation_id', m.conversation,
   'metadata', NULL, 'read_at', m.read_at, 'workspace_id', m.workspace_id)`;
+
+/** The names of the senders of these messages, by message. */
+export async function senderNames(
+  reads: Reads,
+  workspace: number,
+  messages: readonly number[],
+): Promise<ReadonlyMap<number, string>> {
+  const { rows } = await sql<{ id: number; name: string }>`SELECT m.id, ${sideNow(reads, 'm', 'from_agent')} AS name
+    FROM ${tableOf(reads, chatProjection, 'messages')} m
+    WHERE m.workspace_id = ${workspace} AND m.id = ANY(${messages}::bigint[])`.execute(reads.db);
+  return new Map(rows.map(({ id, name }) => [Number(id), name]));
+}
 
 /** Names that are not agents' but those of people or of the service; the graph leaves them out. */
 const NO_AGENTS = ['human', 'system', 'operator'];
@@ -109,7 +124,7 @@ export async function listComms(reads: Reads, view: TaskView, query: CommsQuery)
       SELECT agent, coalesce(s.count, 0) AS sent, coalesce(r.count, 0) AS received
       FROM (${countsBy('from_agent')}) s FULL JOIN (${countsBy('to_agent')}) r USING (agent)
       ORDER BY coalesce(s.count, 0) + coalesce(r.count, 0) DESC, agent LIMIT ${MAX_GRAPH})
-    SELECT (SELECT json_agg(${messageJson(reads)} ORDER BY m.created_at, m.id) FROM page m) AS messages,
+    SELECT (SELECT json_agg(${messageJson(sideNow(reads, 'm', 'from_agent'), sideNow(reads, 'm', 'to_agent'))} ORDER BY m.created_at, m.id) FROM page m) AS messages,
       (SELECT coalesce(sum(count), 0)::bigint FROM edges) AS total,
       (SELECT json_agg(json_build_object('from_agent', from_agent, 'to_agent', to_agent, 'message_count', count,
         'last_message_at', last_message_at) ORDER BY count DESC, from_agent, to_agent) FROM busiest) AS edges,

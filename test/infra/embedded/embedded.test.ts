@@ -499,6 +499,17 @@ describe('embedded database', function () {
       expect((await told)[0]).to.have.property('code', '25P03');
     });
 
+    it('renews the statistics of a table that has doubled, although it is never idle', async () => {
+      await using client = await clientOf(embedded);
+      await client.query('CREATE TABLE grown AS SELECT n FROM generate_series(1, 3000) n');
+      await until('it is analysed', async () => {
+        const { rows } = await client.query(
+          "SELECT analyze_count > 0 AS done FROM pg_stat_all_tables WHERE relid = 'grown'::regclass",
+        );
+        return rows[0].done;
+      });
+    });
+
     it('creates a checkpoint after a load and keeps 64 MB of log, removes dead rows and renews statistics', async () => {
       await using client = await clientOf(embedded);
       const redo = async (): Promise<string> =>

@@ -168,7 +168,7 @@ describe('heartbeat queries', () => {
     };
     const db = kyselyRunBy(async ({ query }) => {
       find(query);
-      return { rows: [{ unread: 0 }] };
+      return { rows: [{ unread: 0, by_agents: [1] }] };
     });
     for (const agent of [null, ADA, { ...ADA, id: null }])
       await inboxOf({ ...models.reads, db }, { workspace: 1, agent }, ADA, NOW);
