@@ -2,7 +2,7 @@
  * Requests generated from our own description, valid and not, as callers of every kind, against the real service: none
  * is answered with 5xx, or with anything that the description does not say. New calls are in it without a line here.
  *
- * GENERATED_RUNS: how many rounds (each of up to 8 requests at once), 100 by default, in 20 s at most; with a number
+ * GENERATED_RUNS: how many rounds (each of up to 8 requests at once), 40 by default and 100 with TEST_RUNS=many, in 20 s at most; with a number
  * given there is no time limit. GENERATED_SEED: which requests; a failure tells the seed that made it.
  */
 import { Agent, request } from 'node:http';
@@ -21,10 +21,11 @@ import {
   scopeOf,
 } from '../support/generated-requests.ts';
 import { accepts, type Described, operationsOf, resolved } from '../support/openapi.ts';
+import { runs } from '../support/runs.ts';
 import { type AuthWorld, freshAddress, startAuthWorld } from '../support/worlds/auth.ts';
 
 const SEED = Number(process.env.GENERATED_SEED ?? 20_261_121);
-const RUNS = Number(process.env.GENERATED_RUNS ?? 100);
+const RUNS = Number(process.env.GENERATED_RUNS ?? runs(40, 100));
 const TIME_LIMIT_MS = process.env.GENERATED_RUNS === undefined ? 20_000 : undefined;
 
 interface Reply {

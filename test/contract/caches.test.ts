@@ -212,7 +212,7 @@ describe('contract: caches', function () {
   /** Responses that differ from those without caches. */
   const wrong: string[] = [];
 
-  /** Asks each URL without caches, and then in every way that may meet a cached response. */
+  /** Asks each URL without caches, and then in both ways that may meet the response of another caller. */
   async function askAll(): Promise<void> {
     for (const { path, url } of urls()) {
       const cold = new Map<string, string>();
@@ -226,8 +226,8 @@ describe('contract: caches', function () {
           wrong.push(`${url} as ${name}, ${how}: ${shownBy(reply)} instead of ${cold.get(name)}`);
         if (reply.status === 200) expect(reply.headers.get('etag'), `${url} is cached`).to.be.a('string');
       };
-      for (const each of [...callers]) await check('after others', each);
-      for (const each of [...callers].reverse()) await check('from memory', each);
+      // Each gets what the last caller with the same key has left, so a key that callers share wrongly shows here.
+      for (const each of callers) await check('after others', each);
       await Promise.all([...callers].map((each) => check('with others', each, COLD)));
     }
   }

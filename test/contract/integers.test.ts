@@ -70,12 +70,12 @@ const boundsOf = ({ schema }: NumberField) => ({
   max: schema.maximum ?? schema.exclusiveMaximum,
 });
 
-/** The edges, and those of the field itself. Of the numbers that a body must not have, the nearest will do. */
+/** The edges, and those of the field itself. Of the numbers that it must not have, the nearest will do. */
 function valuesOf(field: NumberField): ReadonlySet<number> {
   const { min, max } = boundsOf(field);
   if (typeof min !== 'number' || typeof max !== 'number') return new Set(EDGES);
   const own = [min - 1, min, max, max + 1];
-  const isNear = (value: number) => field.place !== 'body' || (value > min && value < max) || !Number.isInteger(value);
+  const isNear = (value: number) => (value > min && value < max) || !Number.isInteger(value);
   return new Set([...EDGES.filter(isNear), ...own]);
 }
 

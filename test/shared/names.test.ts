@@ -9,6 +9,7 @@ import {
   textFault,
   userNameFault,
 } from '../../shared/names.ts';
+import { runs } from '../support/runs.ts';
 
 const HIDDEN = [
   ['zero width space', '\u200b'],
@@ -196,7 +197,7 @@ describe('names', () => {
           expect(seen(one)).not.to.equal(seen(two));
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: runs(300, 2_000) },
     );
   });
 });

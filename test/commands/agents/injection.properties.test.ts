@@ -24,7 +24,7 @@ describe('screening: properties', () => {
         const found = rulesOf(text);
         expect(found).to.deep.equal(order.filter((rule) => found.includes(rule)));
       }),
-      { numRuns: runs(200, 1_000) },
+      { numRuns: runs(100, 1_000) },
     );
   });
 

@@ -20,6 +20,7 @@ import type { Locks } from '../../../shared/ports/locks.ts';
 import { nextTurn } from '../../../shared/waiting.ts';
 import { type Draft, givenFor, sample } from '../../support/kit.ts';
 import { gate, type MemoryWorld, memoryWorld } from '../../support/memory-world.ts';
+import { runs } from '../../support/runs.ts';
 import { at, claimed, created, deleted, placed, requeued, statusSet, TASK, updated } from '../../support/tasks.ts';
 import { testOrigin } from '../../support/world.ts';
 
@@ -463,7 +464,7 @@ describe('queue: polls', () => {
           expect(still.filter(({ task }) => task.assigned_to === null || task.assigned_to === agent)).to.have.length(0);
         }
       }),
-      { numRuns: 60 },
+      { numRuns: runs(25, 60) },
     );
   });
 

@@ -45,6 +45,9 @@ const FROM_SCHEDULES = ['TaskDispatched', 'TaskReviewRequested', 'TaskRouted', '
 /** Types that they write once a minute has passed. */
 const FROM_MINUTES = ['CronRunStarted', 'TaskRecurred'];
 
+/** How many events of each type are looked at, from the beginning and from the end. */
+const OF_EACH = 3;
+
 const valuesOf = (effects: readonly Effect[]): Effect[] => effects.flatMap((one) => [one, ...valuesOf(one.effects)]);
 
 describe('/api/history/causes', function () {
@@ -149,10 +152,17 @@ describe('/api/history/causes', function () {
     }
   }
 
-  it('of every event in a busy run lead without gaps to a request, a schedule or the first start', async () => {
+  /** The first and last ones of each type: those of a type by a request and those by a schedule are far apart. */
+  const ofEachType = (events: readonly Shown[]): Shown[] =>
+    [...new Set(events.map(({ type }) => type))].flatMap((type) => {
+      const own = events.filter((one) => one.type === type);
+      return [...new Set([...own.slice(0, OF_EACH), ...own.slice(-OF_EACH)])];
+    });
+
+  it('of events of every type in a busy run lead without gaps to a request, a schedule or the first start', async () => {
     const byId = new Map(all.map((event) => [event.id, event]));
     const kinds = new Map<string, number>();
-    for (const event of all) {
+    for (const event of ofEachType(all)) {
       const reply = await causesOf(event.id);
       expect(causesResponse.parse(reply)).to.deep.equal(reply);
       const first = reply.causes.at(-1);
@@ -194,7 +204,7 @@ describe('/api/history/causes', function () {
   it('are the inverse of effects', async () => {
     const caused = all.filter(({ meta }) => all.some(({ id }) => id === meta.causationId));
     expect(caused.length).to.be.above(5);
-    for (const event of caused) {
+    for (const event of ofEachType(caused)) {
       const { causes } = await causesOf(event.id);
       for (const cause of causes.filter(({ kind }: { kind: string }) => kind === 'event')) {
         const { effects, effects_complete } = await causesOf(cause.id);

@@ -10,6 +10,7 @@ import {
 } from '../../../shared/events/tokens/reports.ts';
 import { DAY_MS, startOf } from '../../../shared/time-buckets.ts';
 import { eventsOf, rowsAfter, timeOf } from '../../support/kit.ts';
+import { runs } from '../../support/runs.ts';
 import { farFromUtc } from '../../support/time-zone.ts';
 import { tokenReport, usedBy } from '../../support/tokens.ts';
 
@@ -179,7 +180,7 @@ describe('projection: tokens', () => {
         expect(plain(purgedRows.days)).to.deep.equal(plain(without.days));
         expect(plain(purgedRows.reports)).to.deep.equal(plain(without.reports));
       }),
-      { numRuns: 100 },
+      { numRuns: runs(30, 100) },
     );
   });
 
@@ -236,7 +237,7 @@ describe('projection: tokens', () => {
         const [requests = 0, input = 0, cost = 0] = expected(all);
         expect([total(0), total(1), total(2)]).to.deep.equal([requests, input + output, cost]);
       }),
-      { numRuns: 50 },
+      { numRuns: runs(20, 50) },
     );
   });
 });

@@ -239,7 +239,7 @@ describe('queries: attribution', () => {
 
   it('is exact for any start of its window', async () => {
     for (const hours of HOURS) for (const id of [1, 2] as const) await check(id, hours, NOW);
-    for (let n = 0; n < runs(8, 30); n++) {
+    for (let n = 0; n < runs(3, 30); n++) {
       const edge = pick(cases).at + pick([-1_000, -1, 0, 1, 1_000]);
       const hours = pick(HOURS);
       await check(pick<Id>([1, 2]), hours, edge + hours * HOUR_MS);

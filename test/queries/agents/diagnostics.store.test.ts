@@ -209,7 +209,7 @@ describe('agent diagnostics', () => {
           requests: used.length,
         });
       }),
-      { numRuns: runs(12, 60) },
+      { numRuns: runs(8, 60) },
     );
   });
 

@@ -20,6 +20,7 @@ import { EvidenceReader } from '../../support/evidence.ts';
 import { checkAlerts } from '../../support/evidence-checks.ts';
 import { type Draft, eventsOf, registeredAgent, sample } from '../../support/kit.ts';
 import { readModels, type Told } from '../../support/rows.ts';
+import { runs } from '../../support/runs.ts';
 import { createdAs, TASK } from '../../support/tasks.ts';
 
 const PROJECTIONS = [leasesProjection, agentsProjection, tasksProjection, sessionsProjection, activitiesProjection];
@@ -272,7 +273,7 @@ describe('queries: alert rule backtests', function () {
           }
         },
       ),
-      { numRuns: 40 },
+      { numRuns: runs(15, 40) },
     );
     expect(triggered, 'triggers that were compared').to.be.above(compared);
   });

@@ -24,6 +24,7 @@ import {
 import { allTasks } from '../../../shared/identity.ts';
 import { evaluate } from '../../support/alerts.ts';
 import { readModels } from '../../support/rows.ts';
+import { runs } from '../../support/runs.ts';
 
 const NOW = 1_700_000_000;
 const WORKSPACE = 5;
@@ -218,7 +219,7 @@ describe('queries: alert rule conditions', function () {
           }
         },
       ),
-      { numRuns: 400 },
+      { numRuns: runs(100, 400) },
     );
   });
 
@@ -262,7 +263,7 @@ describe('queries: alert rule conditions', function () {
           expect(matching).to.equal(seen.filter((one) => spanOf(condition, one)).length);
         },
       ),
-      { numRuns: 100 },
+      { numRuns: runs(30, 100) },
     );
   });
 });

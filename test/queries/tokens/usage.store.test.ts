@@ -299,7 +299,7 @@ describe('token totals', () => {
         await check(timeframe, NOW + after);
         await checkByAgent(days, NOW + after);
       }),
-      { numRuns: runs(8, 30) },
+      { numRuns: runs(4, 30) },
     );
   });
 
@@ -333,7 +333,7 @@ describe('token totals', () => {
           await checkExport(timeframe, at, limit, reader);
         },
       ),
-      { numRuns: runs(5, 15) },
+      { numRuns: runs(3, 15) },
     );
   });
 

@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import fc from 'fast-check';
 import { ConflictError } from '../../../../shared/errors.ts';
 import type { Appended, Expectation, NewEvent } from '../../../../shared/ports/event-log.ts';
+import { runs } from '../../../support/runs.ts';
 import { expectConflict, gather, idsOf, newEvent, newEvents, newStream, readAfter, type Subject } from './subject.ts';
 
 export function repeatConformance(subject: Subject): void {
@@ -119,7 +120,7 @@ export function repeatConformance(subject: Subject): void {
             expect(idsOf(await gather(subject.log.readStream(stream)))).to.deep.equal(ids);
           }
         }),
-        { numRuns: 12 },
+        { numRuns: runs(6, 12) },
       );
     });
   });

@@ -17,6 +17,7 @@ import {
   updateInPlace,
 } from '../../../../projections/projection.ts';
 import type { DomainEvent } from '../../../../shared/events/define.ts';
+import { runs } from '../../../support/runs.ts';
 
 const things = defineTable('things', { id: 'bigint', text: 'text' }, { key: ['id'] });
 const sums = defineTable('sums', { name: 'text', count: 'bigint' }, { key: ['name'] });
@@ -137,7 +138,7 @@ describe('rows of a read model under construction', () => {
         }
         expect(sorted(tables.versions())).to.deep.equal(versionsOf(batches.flat()));
       }),
-      { numRuns: 300 },
+      { numRuns: runs(100, 300) },
     );
   });
 
