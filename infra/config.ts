@@ -11,6 +11,7 @@ import '../shared/messages.ts';
 import { parseNetwork } from '../shared/addresses.ts';
 import { REPOSITORY } from '../shared/contract/github/issues.ts';
 import { isTimeZone } from '../shared/cron.ts';
+import { ConfigError } from '../shared/errors.ts';
 import { ROLES } from '../shared/identity.ts';
 import type { GroupRule } from '../shared/ports/auth/oidc.ts';
 import { isOrigin } from '../shared/ports/history/proofs.ts';
@@ -444,8 +445,6 @@ export type Config = { readonly [K in keyof typeof SETTINGS]: ValueOf<(typeof SE
 /** The directory of the bundles of archived events. */
 export const archiveDirOf = ({ archiveDir, dataDir }: Pick<Config, 'archiveDir' | 'dataDir'>): string =>
   archiveDir ?? join(dataDir, 'archive');
-
-export class ConfigError extends Error {}
 
 /** @throws ConfigError that lists every bad value */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {

@@ -189,3 +189,6 @@ export class LogUnavailableError extends Error {
     this.remedy = options.remedy;
   }
 }
+
+/** The configuration is wrong; the message names every bad setting. */
+export class ConfigError extends Error {}

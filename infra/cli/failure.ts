@@ -1,6 +1,6 @@
 /** Reports the error that ends a command. */
+import { ConfigError } from '../../shared/errors.ts';
 import { maskedAddresses } from '../../shared/secret-texts.ts';
-import { ConfigError } from '../config.ts';
 
 /** Prints it. @returns the exit code */
 export function reportFailure(error: unknown): number {

@@ -225,11 +225,10 @@ declare global {
 }
 
 /**
- * How much a function of the engine runs before V8 optimises it, in bytes of executed code. Node 20's default is a
- * tenth of this: a start then optimises many functions that it hardly uses, and statements do not become fast any
- * sooner (docs/benchmarks.md).
+ * How much a function of the engine runs before V8 optimises it, in bytes of executed code. Node 20's default is
+ * 1.8 MB: a start then optimises many functions that it hardly uses, and statements do not become fast any sooner (docs/benchmarks.md).
  */
-const OPTIMISE_AFTER = 20_000_000;
+const OPTIMISE_AFTER = 100_000_000;
 
 let compiled: Promise<WebAssembly.Module> | undefined;
 

@@ -2,7 +2,7 @@
  * The standard variables of OpenTelemetry (https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/)
  * that decide whether and how traces are sent. The packages read all others themselves.
  */
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../../shared/errors.ts';
 
 type Env = Readonly<Record<string, string | undefined>>;
 

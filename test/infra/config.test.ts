@@ -3,7 +3,8 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { expect } from 'chai';
-import { ConfigError, readConfig, SETTINGS } from '../../infra/config.ts';
+import { readConfig, SETTINGS } from '../../infra/config.ts';
+import { ConfigError } from '../../shared/errors.ts';
 
 const settings = Object.values(SETTINGS) as readonly { env: string; fallback: unknown; doc: string }[];
 
