@@ -5,13 +5,16 @@ import { createClient, type Frame, type SignalboxError, type StreamState } from 
 import { readFrames } from '../../client/stream.ts';
 import { fixture } from '../support/fixture.ts';
 import { listen } from '../support/listen.ts';
+import { runs } from '../support/runs.ts';
 import { call, startTestService } from '../support/service.ts';
 import { freePort, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { until } from '../support/until.ts';
 
+const KILLS = runs(2, 3);
+
 describe('client stream while the service is killed', function () {
   this.timeout(600_000);
-  it('delivers every frame once and in order across three kill -9, and POSTs take effect once', async () => {
+  it(`delivers every frame once and in order across ${KILLS} kill -9, and POSTs take effect once`, async () => {
     const directory = await temporaryDirectory();
     const port = String(await freePort());
     let service: ServiceProcess = await startProcess(directory.path, { PORT: port });
@@ -44,14 +47,14 @@ describe('client stream while the service is killed', function () {
         if (failure !== undefined) throw failure;
         return created > before + 5 && connections() >= round;
       };
-      for (let round = 1; round <= 3; round++) {
+      for (let round = 1; round <= KILLS; round++) {
         const before = created;
         await until('agents are created and the stream is live', () => isFurther(before, round), 60_000);
         await service.stop('SIGKILL');
         service = await startProcess(directory.path, { PORT: port });
       }
       const before = created;
-      await until('agents are created and the stream is live again', () => isFurther(before, 4), 60_000);
+      await until('agents are created and the stream is live again', () => isFurther(before, KILLS + 1), 60_000);
       stopped = true;
       await writing;
       await until('all frames are here', () => frames.length >= created, 30_000);

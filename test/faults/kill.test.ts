@@ -10,7 +10,7 @@ import { dataDirectory } from '../support/template.ts';
 import { until } from '../support/until.ts';
 
 const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
-const ROUNDS = runs(2, 3);
+const ROUNDS = runs(1, 3);
 
 async function json(url: string): Promise<Record<string, never>> {
   const response = await fetch(url, { headers });

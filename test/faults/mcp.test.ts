@@ -2,17 +2,25 @@
  * The Model Context Protocol while the service is killed and started again: clients keep their connection and go on, over
  * HTTP and through `signalbox mcp`.
  */
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { spawn } from 'node:child_process';
 import { rm } from 'node:fs/promises';
 import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { expect } from 'chai';
+import { mcpUrlOf } from '../../infra/cli/mcp.ts';
+import { runHere } from '../support/command.ts';
 import { closing } from '../support/fixture.ts';
 import { listen } from '../support/listen.ts';
 import { connectMcp } from '../support/mcp.ts';
 import { call } from '../support/service.ts';
-import { commandLine, freePort, KEY, type ServiceProcess, startProcess } from '../support/service-process.ts';
+import {
+  commandLine,
+  freePort,
+  KEY,
+  runCommand,
+  type ServiceProcess,
+  startProcess,
+} from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
 
 /** A client that has begun to work, in the order of what happens to the service. */
@@ -142,34 +150,29 @@ describe('MCP: restart after the service is killed', function () {
 });
 
 describe('signalbox mcp', () => {
-  const run = (args: readonly string[], input: string, env: Record<string, string> = { SIGNALBOX_KEY: 'k' }) =>
-    spawnSync(process.execPath, commandLine('mcp', ...args), { input, env, encoding: 'utf8', timeout: 30_000 });
+  const nowhere = ['mcp', '--url', 'http://127.0.0.1:1'];
+  const key = { SIGNALBOX_KEY: 'k' };
 
-  it('reports missing settings', () => {
-    const url = ['--url', 'http://127.0.0.1:1'];
-    expect(run(url, '', {})).to.deep.include({
-      status: 1,
-      stderr: 'signalbox: an API key is missing: set SIGNALBOX_KEY, or use --key\n',
+  it('reports missing settings', async () => {
+    expect(await runHere(nowhere)).to.deep.include({
+      code: 1,
+      err: 'signalbox: an API key is missing: set SIGNALBOX_KEY, or use --key\n',
     });
-    expect(run(['--url', 'nowhere'], '').stderr).to.match(/--url must be an http or https URL/);
-    expect(run([], '').stderr).to.match(/required option '--url <url>'/);
+    expect((await runHere(['mcp', '--url', 'nowhere'], key)).err).to.match(/--url must be an http or https URL/);
+    expect((await runHere(['mcp'], key)).err).to.match(/required option '--url <url>'/);
   });
 
-  it('returns a protocol error for an invalid message, and rejects one that is too large', () => {
-    const url = ['--url', 'http://127.0.0.1:1'];
-    const { stdout, status } = run(url, 'no json\n\n[]\n');
-    expect(status).to.equal(0);
+  it('returns a protocol error for an invalid message, and rejects one that is too large', async () => {
+    const { out, code } = await runHere(nowhere, key, 'no json\n\n[]\n');
+    expect(code).to.equal(0);
     expect(
-      stdout
+      out
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line).error.code),
     ).to.deep.equal([-32_700, -32_600]);
-    const large = run(url, 'x'.repeat(2_200_000));
-    expect([large.status, large.stderr]).to.deep.equal([
-      1,
-      'signalbox: a message on stdin is longer than 2097152 bytes\n',
-    ]);
+    const large = await runCommand(nowhere, key, 'x'.repeat(2_200_000));
+    expect([large.code, large.err]).to.deep.equal([1, 'signalbox: a message on stdin is longer than 2097152 bytes\n']);
   });
 
   it('reports a redirect with its target, at once', async () => {
@@ -192,23 +195,11 @@ describe('signalbox mcp', () => {
     });
   });
 
-  it('takes a URL with a path', async () => {
-    const paths: string[] = [];
-    await using server = closing(
-      await listen((req, res) => {
-        paths.push(`${req.method} ${req.url}`);
-        req.resume().on('end', () => res.end('{"jsonrpc":"2.0","id":1,"result":{}}'));
-      }),
-    );
-    for (const path of ['', '/', '/signalbox', '/signalbox/', '/a/b//?x=1#y']) {
-      const child = spawn(process.execPath, commandLine('mcp', '--url', server.url + path, '--key', 'k'), {
-        stdio: ['pipe', 'ignore', 'inherit'],
-      });
-      child.stdin.end('{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n');
-      await once(child, 'exit');
-    }
+  it('takes a URL with a path', () => {
+    const server = 'http://127.0.0.1:3000';
+    const paths = ['', '/', '/signalbox', '/signalbox/', '/a/b//?x=1#y'].map((path) => mcpUrlOf(server + path).href);
     expect(paths).to.deep.equal(
-      ['/mcp', '/mcp', '/signalbox/mcp', '/signalbox/mcp', '/a/b/mcp'].map((path) => `POST ${path}`),
+      ['/mcp', '/mcp', '/signalbox/mcp', '/signalbox/mcp', '/a/b/mcp'].map((path) => server + path),
     );
   });
 
@@ -218,15 +209,17 @@ describe('signalbox mcp', () => {
       [404, '<html>'],
       [200, '{"jsonrpc":"2.0",\n"id":3,"result":{}}'],
     ];
+    const asked: string[] = [];
     await using server = closing(
       await listen((req, res) => {
+        asked.push(`${req.method} ${req.url}`);
         req.resume().on('end', () => {
           const [status, body] = replies.shift() ?? [500, ''];
           res.writeHead(status).end(body);
         });
       }),
     );
-    const child = spawn(process.execPath, commandLine('mcp', '--url', server.url, '--key', 'k'), {
+    const child = spawn(process.execPath, commandLine('mcp', '--url', `${server.url}/a/b/`, '--key', 'k'), {
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     const lines: string[] = [];
@@ -240,6 +233,7 @@ describe('signalbox mcp', () => {
     }
     child.stdin.end();
     await new Promise((resolve) => child.once('exit', resolve));
+    expect(asked).to.deep.equal(Array(3).fill('POST /a/b/mcp'));
     const [refused, other, fine] = lines.map((line) => JSON.parse(line));
     expect(refused).to.deep.include({
       id: 1,

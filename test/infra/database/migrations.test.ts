@@ -18,9 +18,10 @@ import type { EventLog } from '../../../shared/ports/event-log.ts';
 import { fixture } from '../../support/fixture.ts';
 import { failureOf } from '../../support/kit.ts';
 import { runCommand } from '../../support/service-process.ts';
-import { migratedDirectory } from '../../support/template.ts';
-import { databaseWithTables, embeddedDatabase, ensureTables, onEveryDatabase } from '../../support/world.ts';
+import { dataDirectory, migratedDirectory } from '../../support/template.ts';
+import { embeddedDatabase, onEveryDatabase } from '../../support/world.ts';
 
+const log = createLogger('silent');
 const BEFORE =
   'the database was made by a version of Signalbox before 1.0.0, which no other version reads: start with an empty DATA_DIR or database, or use the version that made this one.';
 
@@ -69,13 +70,14 @@ onEveryDatabase('migrations', (name, open) => {
   });
 });
 
+const openAt = (dataDir: string) => openDatabase({ dataDir, poolSize: 1, statementTimeoutMs: 15_000, log });
+
 describe('stores of another format', function () {
   this.timeout(60_000);
 
   it('are refused at start, in one sentence', async () => {
     const dataDir = await migratedDirectory();
-    const log = createLogger('silent');
-    const database = await openDatabase({ dataDir, poolSize: 1, statementTimeoutMs: 15_000, log });
+    const database = await openAt(dataDir);
     await recordFormer(database.db);
     await database.close();
     const { code, err } = await runCommand(['start'], { DATA_DIR: dataDir, PORT: '0' });
@@ -84,7 +86,8 @@ describe('stores of another format', function () {
   });
 
   it('include read models with other tables or columns in the same version', async () => {
-    const { database, close } = await databaseWithTables(projections);
+    const dataDir = await dataDirectory();
+    const database = await openAt(dataDir);
     const { db } = database;
     await refuseOtherTables(db, projections);
     const changes = [
@@ -104,14 +107,13 @@ describe('stores of another format', function () {
       await sql.raw(back).execute(db);
       await refuseOtherTables(db, projections);
     }
-    await close();
+    await database.close();
+    await rm(dataDir, { recursive: true });
   });
 
   it('with other tables of a read model are refused at start', async () => {
-    const dataDir = await migratedDirectory();
-    const log = createLogger('silent');
-    const database = await openDatabase({ dataDir, poolSize: 1, statementTimeoutMs: 15_000, log });
-    await ensureTables(database, projections);
+    const dataDir = await dataDirectory();
+    const database = await openAt(dataDir);
     await sql`DROP TABLE activities_v1.open_hour CASCADE`.execute(database.db);
     await database.close();
     const { code, err } = await runCommand(['start'], { DATA_DIR: dataDir, PORT: '0' });

@@ -18,10 +18,12 @@ import { message, notificationsIn, SWAPPED, startupMessage } from '../../../infr
 import { createLogger } from '../../../infra/logging.ts';
 import { PREPARED } from '../../../shared/prepared.ts';
 import { closing } from '../../support/fixture.ts';
+import { runs } from '../../support/runs.ts';
 import { nodeArgs } from '../../support/service-process.ts';
 import { copyDatabase } from '../../support/template.ts';
 import { until } from '../../support/until.ts';
 
+const KILLS = runs(2, 3);
 const warnings: string[] = [];
 const log = {
   info: () => undefined,
@@ -207,19 +209,19 @@ describe('embedded database', function () {
       }
     });
 
-    it('loses no acknowledged row to kill -9, three times, and opens again at once', async () => {
+    it(`loses no acknowledged row to kill -9, ${KILLS} times, and opens again at once`, async () => {
       const dataDir = await freshDirectory();
       const acknowledged = new Set<number>();
-      for (let round = 0; round < 4; round++) {
+      for (let round = 0; round <= KILLS; round++) {
         const writer = child('insert', dataDir);
         const kept = new Set((await answer(writer)) as number[]);
         expect([...acknowledged].filter((n) => !kept.has(n))).to.deep.equal([]);
         const before = acknowledged.size;
         writer.on('message', (n: number) => acknowledged.add(n));
-        if (round < 3) await until('a hundred more are acknowledged', () => acknowledged.size >= before + 100);
+        if (round < KILLS) await until('a hundred more are acknowledged', () => acknowledged.size >= before + 100);
         await kill(writer);
       }
-      expect(acknowledged.size).to.be.at.least(300);
+      expect(acknowledged.size).to.be.at.least(KILLS * 100);
     });
 
     it('keeps its rows after closing, which completes a transaction, notifies others and is repeatable', async () => {

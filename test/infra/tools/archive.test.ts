@@ -10,7 +10,7 @@ import { runHere } from '../../support/command.ts';
 import { fixture } from '../../support/fixture.ts';
 import { runs } from '../../support/runs.ts';
 import { call, startTestService } from '../../support/service.ts';
-import { runCommand } from '../../support/service-process.ts';
+import { nodeArgs, runCommand } from '../../support/service-process.ts';
 import { until } from '../../support/until.ts';
 
 const CHILD = fileURLToPath(new URL('../../support/archive-child.js', import.meta.url));
@@ -72,7 +72,7 @@ describe('signalbox archive', function () {
     new Promise<string | null>((resolve) => {
       execFile(
         process.execPath,
-        [CHILD, step, String(time)],
+        [...nodeArgs(), CHILD, step, String(time)],
         { env: { ...process.env, ...service.env, LOG_LEVEL: 'silent' } },
         (error) => resolve((error as { signal?: string } | null)?.signal ?? null),
       );

@@ -20,6 +20,7 @@ import { type CopySide, canonical, copyLog } from '../../../infra/tools/copy-log
 import { createEventStore } from '../../../shared/event-store.ts';
 import { catalogue } from '../../../shared/events/catalogue.ts';
 import type { EventLog, LoggedEvent } from '../../../shared/ports/event-log.ts';
+import { runHere } from '../../support/command.ts';
 import { connected } from '../../support/databases.ts';
 import { startEventStoreStandIn } from '../../support/eventstore-stand-in.ts';
 import { closing } from '../../support/fixture.ts';
@@ -315,9 +316,9 @@ describe('copy of a log', function () {
     await source.close();
     const [from, to] = ['leased-log', 'only-log'].map((name) => `embedded:${beside(name)}`) as [string, string];
     newDirectory('only-log');
-    const { code, said } = await start('--from', from, '--to', to, '--log-only').ended;
-    expect(code, said).to.equal(0);
-    expect(said).not.to.contain('of service.');
+    const { code, out, err } = await runHere(['copy-log', '--from', from, '--to', to, '--log-only']);
+    expect(code, out + err).to.equal(0);
+    expect(out + err).not.to.contain('of service.');
     await using target = await open({ dataDir: beside('only-log') });
     const summaries = (await allOf(target.log)).filter(({ type }) => type === 'HeartbeatsReceived');
     expect(summaries.map(({ data }) => data.agents)).to.deep.equal([[[1, 1, 0, 0]]]);
@@ -396,10 +397,10 @@ describe('copy of a log', function () {
       [['--from', origin, '--to', `embedded:${origin}`], /from and --to are the same/],
       [['--from', origin, '--to', 'esdb://localhost:2113', '--to-prefix', 'acme'], /acme is not a valid stream prefix/],
     ] as const) {
-      const { code, said } = await start(...args).ended;
+      const { code, err } = await runHere(['copy-log', ...args]);
       expect(code).to.equal(1);
-      expect(said).to.match(says);
-      expect(said).not.to.contain('secret');
+      expect(err).to.match(says);
+      expect(err).not.to.contain('secret');
     }
   });
 });

@@ -221,6 +221,9 @@ describe('traces', function () {
     await call(base, 'GET', '/api/agents', undefined, headers);
     await until('spans reach the proxy', () => collector.sent.length > 0);
     expect(collector.sent[0]?.path).to.equal('http://collector.example:4318/v1/traces');
+    expect(collector.sent[0]?.headers['content-type']).to.equal('application/x-protobuf');
+    const bytes = Buffer.concat(collector.sent.map(({ body }) => body)).toString('latin1');
+    expect(bytes).to.include('service.name').and.include('GET /');
     await stop();
   });
 
