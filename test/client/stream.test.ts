@@ -1,77 +1,12 @@
-/** The event stream of the client: through kill -9 and restarts, silence, and bounds. */
+/** The event stream of the client: silence and bounds. Under kill -9: `faults/kill.test.ts`. */
 import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { createClient, type Frame, type SignalboxError, type StreamState } from '../../client/index.ts';
 import { readFrames } from '../../client/stream.ts';
 import { fixture } from '../support/fixture.ts';
 import { listen } from '../support/listen.ts';
-import { runs } from '../support/runs.ts';
 import { call, startTestService } from '../support/service.ts';
-import { freePort, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { until } from '../support/until.ts';
-
-const KILLS = runs(2, 3);
-
-describe('client stream while the service is killed', function () {
-  this.timeout(600_000);
-  it(`delivers every frame once and in order across ${KILLS} kill -9, and POSTs take effect once`, async () => {
-    const directory = await temporaryDirectory();
-    const port = String(await freePort());
-    let service: ServiceProcess = await startProcess(directory.path, { PORT: port });
-    const url = `http://127.0.0.1:${port}`;
-    const abort = new AbortController();
-    const states: StreamState[] = [];
-    const frames: Frame[] = [];
-    const client = createClient({ url, apiKey: KEY, retries: 400, longestPauseMs: 300, timeoutMs: 10_000 });
-    const following = (async () => {
-      const options = { signal: abort.signal, kinds: ['agent.created'], since: '0', longestPauseMs: 300 };
-      for await (const frame of client.events({ ...options, onState: (state) => states.push(state) }))
-        frames.push(frame);
-    })();
-    const named = (frame: Frame) => String(frame.data?.name);
-    let stopped = false;
-    let created = 0;
-    let failure: unknown;
-    let writing = Promise.resolve();
-    try {
-      writing = (async () => {
-        for (; !stopped; created++) {
-          const name = `agent-${created}`;
-          await client.call('POST /api/agents', { body: { name, role: 'researcher' } });
-        }
-      })().catch((error: unknown) => {
-        failure = error;
-      });
-      const connections = () => states.filter(({ state }) => state === 'live').length;
-      const isFurther = (before: number, round: number) => {
-        if (failure !== undefined) throw failure;
-        return created > before + 5 && connections() >= round;
-      };
-      for (let round = 1; round <= KILLS; round++) {
-        const before = created;
-        await until('agents are created and the stream is live', () => isFurther(before, round), 60_000);
-        await service.stop('SIGKILL');
-        service = await startProcess(directory.path, { PORT: port });
-      }
-      const before = created;
-      await until('agents are created and the stream is live again', () => isFurther(before, KILLS + 1), 60_000);
-      stopped = true;
-      await writing;
-      await until('all frames are here', () => frames.length >= created, 30_000);
-      const expected = Array.from({ length: created }, (_, n) => `agent-${n}`);
-      expect(frames.map(named)).to.deep.equal(expected);
-      expect(new Set(frames.map(({ id }) => id)).size).to.equal(created);
-      const { data } = await client.call('GET /api/agents', { query: { limit: 1 } });
-      expect(data.total, 'agents').to.equal(created);
-    } finally {
-      stopped = true;
-      abort.abort();
-      await Promise.allSettled([writing, following]);
-      await service.stop('SIGKILL');
-      await directory.remove();
-    }
-  });
-});
 
 describe('client stream against the service', () => {
   const service = fixture(startTestService);

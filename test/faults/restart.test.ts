@@ -16,6 +16,7 @@ import { type Core, openCore } from '../../infra/core.ts';
 import { runningEmbedded } from '../../infra/embedded/embedded.ts';
 import { createLogger } from '../../infra/logging.ts';
 import { type Node, runCli, startNode } from '../support/cluster.ts';
+import { beatUntil, checkHeartbeats, register, Sent } from '../support/heartbeats.ts';
 import { expectOnce, randomFrom, type StreamClient, startLoad, startStreamClient } from '../support/load.ts';
 import { needs } from '../support/needs.ts';
 import { type OwnPostgres, ownPostgres, ownRedis, type Server } from '../support/own-servers.ts';
@@ -33,6 +34,7 @@ const JSON_BODY = { 'content-type': 'application/json' };
 const ROUNDS = Number(process.env.FAULT_ROUNDS ?? 1);
 const RESTARTS = runs(2, 6);
 const CUTS = runs(2, 4);
+const HEARTBEAT_CRASHES = runs(1, 3);
 
 /** Reads the same few addresses over and over, so that most are answered from memory. */
 function startReaders(urls: readonly string[], count: number) {
@@ -210,6 +212,41 @@ describe(`a PostgreSQL that fails and recovers (FAULT_SEED=${seed})`, function (
       await survives(RESTARTS, fault);
     });
   }
+
+  it('crashes, and each heartbeat that changes nothing counts once', async function () {
+    const server = own;
+    needs('the programs of a PostgreSQL server', server, this);
+    const sent = new Sent();
+    const [one = '', other = ''] = urls();
+    const agents = await register(one);
+    let over = false;
+    const beating = Promise.all(
+      [one, other].map((url) =>
+        beatUntil(
+          () => url,
+          sent,
+          agents,
+          () => over,
+        ),
+      ),
+    );
+    const more = async () => {
+      const enough = sent.total() + 30;
+      await until('heartbeats go on', () => sent.total() >= enough);
+    };
+    try {
+      for (let crash = 0; crash < HEARTBEAT_CRASHES; crash++) {
+        await more();
+        await server.crash();
+      }
+      await more();
+    } finally {
+      over = true;
+      await beating;
+    }
+    await checkHeartbeats(one, sent, agents);
+    await checkHeartbeats(other, sent, agents);
+  });
 
   it('cuts all connections twice in a row', async () => {
     const cutter = new pg.Client({ connectionString: env.DATABASE_URL });

@@ -1,16 +1,18 @@
 /** Traces: a real service process that sends to a receiver of OTLP over HTTP. */
+import { rm } from 'node:fs/promises';
 import type { IncomingHttpHeaders } from 'node:http';
 import { expect } from 'chai';
 import { createLogger, traceIds } from '../../../infra/logging.ts';
 import { tracingSettingsOf } from '../../../infra/tracing/settings.ts';
 import { ConfigError } from '../../../shared/errors.ts';
 import { traceparentOf, withTraceparent } from '../../../shared/ports/tracing.ts';
-import { fixture } from '../../support/fixture.ts';
+import { closing, fixture } from '../../support/fixture.ts';
 import { listen } from '../../support/listen.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { startRunner } from '../../support/runner.ts';
-import { call } from '../../support/service.ts';
-import { freePort, KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../../support/service-process.ts';
+import { call, startTestService } from '../../support/service.ts';
+import { KEY, type ServiceProcess, startProcess } from '../../support/service-process.ts';
+import { dataDirectory } from '../../support/template.ts';
 import { until } from '../../support/until.ts';
 
 interface Attribute {
@@ -81,7 +83,10 @@ describe('traces', function () {
   const collector = fixture(startCollector);
   const webhook = fixture(startReceiver);
   const runner = fixture(startRunner);
-  const directory = fixture(temporaryDirectory);
+  const directory = fixture(async () => {
+    const path = await dataDirectory();
+    return { path, remove: () => rm(path, { recursive: true, force: true }) };
+  });
   let service: ServiceProcess | undefined;
   fixture(() => ({ close: () => service?.stop('SIGKILL') }));
 
@@ -98,10 +103,14 @@ describe('traces', function () {
     service = undefined;
   };
 
-  it('are stored with the event and continued by its webhooks even if tracing is off', async () => {
-    const base = await start({});
+  const addWebhook = async (base: { readonly url: string }) => {
     const hook = { name: 'all', url: `${webhook.url}/hook`, events: ['*'] };
     expect((await call(base, 'POST', '/api/webhooks', hook, headers)).status).to.be.below(300);
+  };
+
+  it('are stored with the event and continued by its webhooks even if tracing is off', async () => {
+    await using base = closing(await startTestService({ API_KEY: KEY, WEBHOOK_ALLOWED_NETWORKS: '127.0.0.0/8' }));
+    await addWebhook(base);
     await call(base, 'POST', '/api/agents', { name: 'ann', role: 'researcher' }, { ...headers, traceparent });
     const of = (type: string) => call(base, 'GET', `/api/history/events?type=${type}`, undefined, headers);
     const [event] = (await of('AgentRegistered')).body.events;
@@ -117,7 +126,6 @@ describe('traces', function () {
     );
     expect((await of('AgentRegistered')).body.events.at(-1).meta).to.not.have.property('traceparent');
     expect(collector.sent).to.deep.equal([]);
-    await stop();
   });
 
   it('cover a request as one tree in the caller’s trace: appends, projections, jobs and calls', async () => {
@@ -130,6 +138,7 @@ describe('traces', function () {
       OTEL_BSP_SCHEDULE_DELAY: '100',
     });
     webhook.requests.splice(0);
+    await addWebhook(base);
     const made = async (path: string, body: object) =>
       (await call(base, 'POST', path, body, headers)).body as Readonly<Record<string, { readonly id: number }>>;
     const { template } = await made('/api/workflows', { name: 'survey', task_prompt: 'Survey.' });
@@ -211,36 +220,30 @@ describe('traces', function () {
     expect(traces.has('ab'.repeat(16))).to.equal(false);
   });
 
-  it('use protobuf by default, and go through the egress proxy', async () => {
-    collector.sent.splice(0);
+  it('use protobuf by default, go through the egress proxy, and delay nothing once that is gone', async () => {
+    await using proxy = closing(await startCollector());
     const base = await start({
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example:4318',
-      OTEL_BSP_SCHEDULE_DELAY: '100',
-      HTTP_PROXY: collector.url,
-    });
-    await call(base, 'GET', '/api/agents', undefined, headers);
-    await until('spans reach the proxy', () => collector.sent.length > 0);
-    expect(collector.sent[0]?.path).to.equal('http://collector.example:4318/v1/traces');
-    expect(collector.sent[0]?.headers['content-type']).to.equal('application/x-protobuf');
-    const bytes = Buffer.concat(collector.sent.map(({ body }) => body)).toString('latin1');
-    expect(bytes).to.include('service.name').and.include('GET /');
-    await stop();
-  });
-
-  it('do not delay requests without a collector, and the service stops in time', async () => {
-    const nowhere = `http://127.0.0.1:${await freePort()}`;
-    const base = await start({
-      OTEL_EXPORTER_OTLP_ENDPOINT: nowhere,
       OTEL_BSP_SCHEDULE_DELAY: '50',
       OTEL_BSP_MAX_QUEUE_SIZE: '64',
       OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '16',
+      HTTP_PROXY: proxy.url,
       LOG_LEVEL: 'silent',
     });
+    await call(base, 'GET', '/api/agents', undefined, headers);
+    await until('spans reach the proxy', () => proxy.sent.length > 0);
+    expect(proxy.sent[0]?.path).to.equal('http://collector.example:4318/v1/traces');
+    expect(proxy.sent[0]?.headers['content-type']).to.equal('application/x-protobuf');
+    const bytes = Buffer.concat(proxy.sent.map(({ body }) => body)).toString('latin1');
+    expect(bytes).to.include('service.name').and.include('GET /');
+
+    await proxy.close();
     const statuses = await Promise.all(
       Array.from({ length: 200 }, async () => (await call(base, 'GET', '/api/agents', undefined, headers)).status),
     );
     expect(new Set(statuses)).to.deep.equal(new Set([200]));
     const exit = new Promise<number | null>((resolve) => base.child.once('exit', resolve));
+    // In time, although the last spans cannot be sent.
     await stop();
     expect(await exit).to.equal(0);
   });
