@@ -15,7 +15,7 @@ import { needsServer } from '../support/needs.ts';
 import { OK, type Reaction, type Receiver, startReceiver } from '../support/receiver.ts';
 import { runs } from '../support/runs.ts';
 import { call, serverStores, startTestService } from '../support/service.ts';
-import { KEY, type ServiceProcess, startProcess, temporaryDirectory } from '../support/service-process.ts';
+import { KEY, startProcess, temporaryDirectory } from '../support/service-process.ts';
 import { dataDirectory } from '../support/template.ts';
 import { until } from '../support/until.ts';
 
@@ -128,27 +128,23 @@ describe(`webhooks with a failing receiver (FAULT_SEED=${seed})`, function () {
 
   it('are resumed by the next process with the same ids if a process is killed during deliveries', async () => {
     const directory = await dataDirectory();
-    let service: ServiceProcess | undefined;
+    const env = { ...ENV, JOB_LOCK_MS: '1000' };
+    const one = await startProcess(directory, env);
     try {
-      const start = async () => {
-        service = await startProcess(directory, { ...ENV, JOB_LOCK_MS: '1000' });
-        return service;
-      };
-      let running = await start();
-      const ask: Ask = (method, path, body) => call(running, method, path, body, { 'x-api-key': KEY });
+      const askOne: Ask = (method, path, body) => call(one, method, path, body, { 'x-api-key': KEY });
       const accepted = faulty();
-      await makeHook(ask);
-      const made = await makeTasks(ask, 8);
+      await makeHook(askOne);
+      const made = await makeTasks(askOne, 8);
       await until('some have been delivered', () => accepted.size >= 3);
-      await running.stop('SIGKILL');
-      running = await start();
-      made.push(...(await makeTasks(ask, 3)));
+      await one.stop('SIGKILL');
+      await using two = closing(await startTestService({ ...env, DATA_DIR: directory }));
+      made.push(...(await makeTasks((...asked) => call(two, ...asked), 3)));
       await until('every event has been accepted', () => accepted.size === made.length, 120_000);
       expect([...told().values()].sort((a, b) => a - b)).to.deep.equal(made);
       // The attempt that the kill has cut off is made again.
       for (const message of accepted.keys()) expect(attemptsOf(message).length).to.be.at.most(ATTEMPTS + 1);
     } finally {
-      await service?.stop('SIGKILL');
+      await one.stop('SIGKILL');
       await rm(directory, { recursive: true, force: true });
     }
   });
