@@ -5,11 +5,12 @@
 import { text } from 'node:stream/consumers';
 import { expect } from 'chai';
 import type { AgentCostsResponse } from '../../shared/contract/tokens/usage.ts';
+import { runs } from '../support/runs.ts';
 import { call, send, startTestService, type TestService } from '../support/service.ts';
 
 const WRITERS = 16;
 /** Reads of each URL. */
-const ROUNDS = 8;
+const ROUNDS = runs(4, 8);
 
 /** Responses from one and from several statements and read models. */
 const URLS = [

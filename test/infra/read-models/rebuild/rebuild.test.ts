@@ -224,21 +224,22 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     it('yields the same rows as the projections in memory', async () => {
       await history(300);
       await live();
-      const reports = await rebuild();
+      const own = filled().filter((one) => one !== oddProjection);
+      const reports = await rebuild({}, own);
       expect(unequal(reports)).to.deep.equal([]);
       expect(reports.every((report) => report.compared && report.switched)).to.equal(true);
       const memory = new MemoryTables();
       for await (const page of view.store.log.readAll()) {
         const events: DomainEvent[] = [];
         for (const event of page) events.push(await view.store.decode(event));
-        for (const projection of projections) memory.apply(projection, events);
+        for (const projection of own) memory.apply(projection, events);
       }
-      for (const projection of projections) {
+      for (const projection of own) {
         for (const table of projection.tables) {
           const { rows } = await place.database.pool.query(`SELECT * FROM ${schemaOf(projection)}.${table.name}`);
           const expected = memory.rows(table).map((row) => wholeRow(table, row));
-          const own = rows.map(({ bytes: _, ...row }) => row);
-          expect(sortedRows(own), table.name).to.deep.equal(sortedRows(expected));
+          const found = rows.map(({ bytes: _, ...row }) => row);
+          expect(sortedRows(found), table.name).to.deep.equal(sortedRows(expected));
         }
       }
     });
@@ -252,7 +253,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
       for await (const page of view.store.log.readAll())
         pages.push(await Promise.all(page.map((event) => view.store.decode(event))));
       const events = pages.flat();
-      const some = fc.sample(fc.nat({ max: events.length - 1 }), runs(4, 8)).toSorted((a, b) => a - b);
+      const some = fc.sample(fc.nat({ max: events.length - 1 }), runs(3, 8)).toSorted((a, b) => a - b);
       const isAsItWas = async () => {
         const memory = new MemoryTables();
         for (const [n, event] of events.entries()) {
@@ -565,7 +566,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     it('compares with live tables that are a few events behind, however far apart the positions are', async () => {
       await projector?.close();
       await history(300);
-      const reports = await rebuild({}, filled());
+      const reports = await rebuild({}, some);
       expect(reports.every((report) => report.compared)).to.equal(true);
       expect(unequal(reports)).to.deep.equal([]);
       projector = view.project('live again');

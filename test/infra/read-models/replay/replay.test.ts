@@ -254,7 +254,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
             }
           },
         ),
-        { numRuns: runs(6, 12) },
+        { numRuns: runs(4, 12) },
       );
     });
 
