@@ -73,8 +73,9 @@ export async function runTogether(
     const results = await new Promise<unknown>((resolve, reject) => {
       client.query(new Together(named, (error, all) => (error ? reject(error) : resolve(all))));
     });
+    const rows = (results as readonly pg.QueryResult[]).map((one) => one.rows);
     client.release();
-    return (results as readonly pg.QueryResult[]).map(({ rows }) => rows);
+    return rows;
   } catch (error) {
     // Without a response from the server, the statements may still run. A failed BEGIN ... COMMIT leaves a transaction.
     const isOver = error instanceof pg.DatabaseError && statements[0] !== BEGIN;
