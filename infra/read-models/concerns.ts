@@ -35,9 +35,12 @@ export function createConcerns(): Concerns {
   /** Position of the last change; the oldest first. */
   const last = new Map<string, number>();
   const mentions = new Map<string, Texts>();
+  /** Position of the last change of a table. Most heartbeats find none of theirs changed. */
+  const changed = new Map<string, number>();
   let floor = 0;
 
-  function note(key: string, position: number): void {
+  function note(table: string, key: string, position: number): void {
+    changed.set(table, position);
     last.delete(key);
     last.set(key, position);
     if (last.size <= REMEMBERED) return;
@@ -47,6 +50,7 @@ export function createConcerns(): Concerns {
   }
 
   function mention(table: string, workspace: number, text: string, position: number): void {
+    changed.set(table, position);
     const texts = mentions.get(table) ?? { list: [], characters: 0, floor: 0 };
     mentions.set(table, texts);
     texts.list.push({ workspace, text, position });
@@ -73,12 +77,12 @@ export function createConcerns(): Concerns {
   return {
     record(table, workspace, concerned, position) {
       if (concerned === 'all') {
-        note(ofAll(table, workspace), position);
+        note(table, ofAll(table, workspace), position);
         return;
       }
       const { names = [], ids = [], mentionedIn } = concerned;
-      for (const name of names) if (name !== null) note(ofName(table, workspace, name), position);
-      for (const id of ids) if (id !== null) note(ofId(table, workspace, id), position);
+      for (const name of names) if (name !== null) note(table, ofName(table, workspace, name), position);
+      for (const id of ids) if (id !== null) note(table, ofId(table, workspace, id), position);
       if (mentionedIn !== undefined) mention(table, workspace, mentionedIn, position);
     },
     after(position, tables, agent) {
@@ -87,15 +91,17 @@ export function createConcerns(): Concerns {
       const isLater = (key: string) => (last.get(key) ?? 0) > position;
       return tables.some(
         (table) =>
-          isLater(ofAll(table, workspace)) ||
-          names.some((name) => isLater(ofName(table, workspace, name))) ||
-          ids.some((id) => isLater(ofId(table, workspace, id))) ||
-          isMentioned(position, table, agent),
+          (changed.get(table) ?? 0) > position &&
+          (isLater(ofAll(table, workspace)) ||
+            names.some((name) => isLater(ofName(table, workspace, name))) ||
+            ids.some((id) => isLater(ofId(table, workspace, id))) ||
+            isMentioned(position, table, agent)),
       );
     },
     clear() {
       last.clear();
       mentions.clear();
+      changed.clear();
       floor = 0;
     },
   };
