@@ -19,6 +19,8 @@ import { until } from '../support/until.ts';
 const headers = { 'x-api-key': KEY, 'content-type': 'application/json' };
 const KILLS = runs(1, 3);
 const WRITERS = 8;
+/** How many agents are created before their frames arrive, at most. */
+const AHEAD = 20;
 /** A start under load takes seconds. */
 const PATIENCE_MS = 60_000;
 
@@ -148,8 +150,10 @@ const stream: Begin = async (url) => {
       if (nameOf(frame).startsWith('streamed-')) frames.push(frame);
   })();
   const write = async () => {
-    for (; !over; created++)
+    for (; !over; created++) {
       await client.call('POST /api/agents', { body: { name: `streamed-${created}`, role: 'researcher' } });
+      await until('the stream follows', () => over || created < frames.length + AHEAD, PATIENCE_MS);
+    }
   };
   let writing: Promise<void> | undefined;
   let round = 0;

@@ -108,7 +108,7 @@ describe(`a PostgreSQL that fails and recovers (FAULT_SEED=${seed})`, function (
   /** Runs `fault` several times under load, and checks what must be true afterwards. */
   async function survives(times: number, fault: (round: number) => Promise<void>): Promise<void> {
     const load = startLoad(urls, random, 4);
-    const readers = startReaders(urls(), 8);
+    const readers = startReaders(urls(), 4);
     const alive = () => {
       for (const node of nodes) expect(node.running, `${node.name} runs`).to.equal(true);
     };
@@ -119,7 +119,7 @@ describe(`a PostgreSQL that fails and recovers (FAULT_SEED=${seed})`, function (
         await fault(round);
         await until('reads are answered again', () => {
           alive();
-          return readers.count(200) > before + 50;
+          return readers.count(200) > before + 20;
         });
         await load.more(10);
       }

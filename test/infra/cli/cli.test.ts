@@ -312,12 +312,12 @@ describe('command line', function () {
       );
     });
 
-    it('replays all read models beside the live tables, after what was erased', async () => {
-      const { code, out, err } = await run(['replay', '--projection', 'all'], here());
+    it('replays read models beside the live tables, and all deciders, after what was erased', async () => {
+      const { code, out, err } = await run(['replay', '--projection', 'users', 'audit', 'activities'], here());
       expect([code, err]).to.deep.equal([0, '']);
       expect(out).to.match(/^users +users +[1-9]\d* +0 +0 +0 +0 +0 to \d+$/m);
       expect((await run(['status'], here())).out).not.to.include('_replay');
-      const decided = await run(['replay', '--decider', 'agent', 'setting'], here());
+      const decided = await run(['replay', '--decider', 'all'], here());
       expect([decided.code, decided.err]).to.deep.equal([0, '']);
       expect(decided.out).to.match(/^decider +streams +events +same +refused +otherwise +not decided again/);
       expect(decided.out).to.match(/^setting +0 +0 +0 +0 +0 +0 +0 +0 of 0$/m);
