@@ -21,7 +21,7 @@ const tiers = CONSISTENCY_TIERS?.split(',') ?? TIERS;
 
 const CLIENTS = 16;
 /** Of a run without a duration: operations before each fault, and after the last one. */
-const OPERATIONS = 200;
+const OPERATIONS = 150;
 const FAULTS: Readonly<Record<Tier, number>> = { embedded: 1, postgres: 2, cluster: 1 };
 
 for (const tier of TIERS.filter((one) => tiers.includes(one))) {

@@ -382,9 +382,9 @@ describe('copy of a log', function () {
       /is empty, but its database has rows in credentials.keys/,
     );
     await source.close();
-    const locked = await start('--from', origin, '--to', beside('in-use')).ended;
+    const locked = await runHere(['copy-log', '--from', origin, '--to', beside('in-use')]);
     expect(locked.code).to.equal(1);
-    expect(locked.said).to.match(/in use by process/);
+    expect(locked.err).to.match(/in use by process/);
     await target.close();
     for (const [args, says] of [
       [['--from', 'mysql://user:secret@db/x', '--to', 'x'], /mysql:\/\/db\/x is not a valid log location/],
