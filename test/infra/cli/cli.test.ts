@@ -3,7 +3,7 @@
  * least once, and its other cases in this one.
  */
 import { createHash } from 'node:crypto';
-import { lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -16,8 +16,7 @@ import { runHere as run } from '../../support/command.ts';
 import { fixture, fixtureForEach } from '../../support/fixture.ts';
 import { failureOf } from '../../support/kit.ts';
 import { startTestService } from '../../support/service.ts';
-import { KEY, runCommand, startProcess, temporaryDirectory } from '../../support/service-process.ts';
-import { dataDirectory } from '../../support/template.ts';
+import { runCommand, startProcess, temporaryDirectory } from '../../support/service-process.ts';
 
 /** Expects a command with each of these arguments to be refused with its reason. */
 async function refuses(
@@ -34,10 +33,9 @@ async function refuses(
 
 describe('command line', function () {
   this.timeout(120_000);
-  const directory = fixture(async () => {
-    const path = await dataDirectory();
-    return { path, remove: () => rm(path, { recursive: true, force: true }) };
-  });
+  /** The first start of a process in it is that of the test of credentials. */
+  const directory = fixture(temporaryDirectory);
+  const shown = { key: '', password: '' };
   const fresh = fixtureForEach(temporaryDirectory);
   const here = () => ({ DATA_DIR: directory.path });
 
@@ -96,41 +94,28 @@ describe('command line', function () {
   });
 
   it('shows generated credentials even if the port is in use, then names the setting to change', async () => {
-    const { path } = fresh;
     const taken = createServer();
     await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
     const { port } = taken.address() as AddressInfo;
-    const env = { DATA_DIR: path, LOG_LEVEL: 'warn' };
-    const first = await runCommand(['start'], { ...env, PORT: String(port) });
+    const first = await runCommand(['start'], { ...here(), LOG_LEVEL: 'warn', PORT: String(port) });
+    taken.close();
     expect(first.code).to.equal(1);
     expect(first.err).to.equal(
       `signalbox: port ${port} on 127.0.0.1 is in use by another program. Stop that program, or set PORT to another port (0 picks a free one).\n`,
     );
-    const password = /Admin password: (\S+)/.exec(first.out)?.[1];
-    const key = /API key: +(\S+)/.exec(first.out)?.[1] as string;
-    expect(password).to.match(/^\w{24}$/);
+    shown.password = /Admin password: (\S+)/.exec(first.out)?.[1] ?? '';
+    shown.key = /API key: +(\S+)/.exec(first.out)?.[1] ?? '';
+    expect(shown.password).to.match(/^\w{24}$/);
     expect(await failureOf(startTestService({ HOST: 'no-such-host.invalid' }))).to.include(
       'HOST is no-such-host.invalid, which is not an address of this machine. Set HOST to',
     );
-
-    // API_KEY and AUTH_PASS are left out: what was shown before has to be valid.
-    const service = await startTestService({ DATA_DIR: path, API_KEY: '', AUTH_PASS: '' });
-    try {
-      const me = await fetch(`${service.url}/api/auth/me`, { headers: { 'x-api-key': key } });
-      expect(me.status).to.equal(200);
-      const login = { method: 'POST', body: JSON.stringify({ username: 'admin', password }) };
-      expect((await fetch(`${service.url}/api/auth/login`, login)).status).to.equal(200);
-    } finally {
-      await service.close();
-    }
-    taken.close();
   });
 
   it('creates a user without a running service, and rejects the same name', async () => {
-    const args = ['create-user', '--username', 'eve', '--role', 'admin', '--password-stdin'];
+    const args = ['create-user', '--username', 'eve', '--role', 'operator', '--password-stdin'];
     const created = await runCommand(args, here(), 'a long password here\n');
     expect(created.err).to.equal('');
-    expect(created.out).to.match(/Created user eve \(id 1, admin\)/);
+    expect(created.out).to.match(/Created user eve \(id \d+, operator\)/);
     const again = await run(args, here(), 'a long password here\n');
     expect(again.code).to.equal(1);
     expect(again.err).to.match(/named "eve", or with a name that looks like it, already exists/);
@@ -162,7 +147,7 @@ describe('command line', function () {
       .and.include('"zoe"')
       .and.not.include('mx9q');
     expect(await exported('--type', 'UserCreated')).to.equal(sealed);
-    await refuses('erase-person', here(), [['eve'], /last enabled admin/]);
+    await refuses('erase-person', here(), [['admin'], /last enabled admin/]);
   });
 
   it('builds the read models of a new version once before it starts', async () => {
@@ -185,25 +170,25 @@ describe('command line', function () {
     expect(whole.out).to.match(
       /^read model +table +rows +only live +only replayed +different +earlier +first +positions\n/,
     );
-    expect(whole.out).to.match(/^users +users +1 +0 +0 +0 +0 +0 to \d+$/m);
+    expect(whole.out).to.match(/^users +users +2 +0 +0 +0 +0 +0 to \d+$/m);
     const log = createLogger('silent');
     const database = await openConfigured(readConfig(here()), log);
     const users = `${schemaOf(usersProjection)}.users`;
     await database.pool.query(
-      `UPDATE ${users} SET role = 'viewer', session_mark = 'planted', avatar_url = 'https://me:sesame9x@example.com/'`,
+      `UPDATE ${users} SET role = 'viewer', session_mark = 'planted', avatar_url = 'https://me:sesame9x@example.com/' WHERE username = 'eve'`,
     );
-    const { rows } = await database.pool.query(`SELECT position FROM ${users}`);
+    const { rows } = await database.pool.query(`SELECT position FROM ${users} WHERE username = 'eve'`);
     await database.close();
     const { position } = rows[0];
     const found = await run(['replay', '--projection', 'users', 'agents'], here());
     expect([found.code, found.err]).to.deep.equal([3, '']);
-    expect(found.out).to.match(new RegExp(`^users +users +1 +0 +0 +1 +0 +${position} +0 to \\d+$`, 'm'));
+    expect(found.out).to.match(new RegExp(`^users +users +2 +0 +0 +1 +0 +${position} +0 to \\d+$`, 'm'));
     expect(found.out).to.match(/^agents +agents +0 +0 +0 +0 +0 +0 to \d+$/m);
     expect(found.out).to.match(
       new RegExp(`^  differs from position ${position} \\(UserCreated [0-9a-f-]{36}\\)$`, 'm'),
     );
-    expect(found.out).to.match(new RegExp(`^  id 1 +${position} +\\w+ `, 'm'));
-    expect(found.out).to.match(/^ +role +viewer +admin$/m);
+    expect(found.out).to.match(new RegExp(`^  id \\d+ +${position} +\\w+ `, 'm'));
+    expect(found.out).to.match(/^ +role +viewer +operator$/m);
     expect(found.out, 'secrets')
       .to.include('avatar_url')
       .and.not.match(/planted|sesame/);
@@ -218,15 +203,16 @@ describe('command line', function () {
       [['--decider', 'nonsense'], /Unknown decider: nonsense\. Known ones: agent, /],
     );
     const rebuilt = await run(['rebuild', 'users'], here());
-    expect(rebuilt.out).to.match(/users +users +1 +differs \(1 rows\) +switched/);
+    expect(rebuilt.out).to.match(/users +users +2 +differs \(2 rows\) +switched/);
   });
 
   describe('with a running service', () => {
-    const service = fixture(() => startProcess(directory.path));
+    // Without a key and a password: what was shown before has to be valid.
+    const service = fixture(() => startProcess(directory.path, { API_KEY: '', AUTH_PASS: '' }));
 
     // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely.
     const ask = (path: string): Promise<any> =>
-      fetch(service.url + path, { headers: { 'x-api-key': KEY } }).then((response) => response.json());
+      fetch(service.url + path, { headers: { 'x-api-key': shown.key } }).then((response) => response.json());
 
     it('shows processes and read models', async () => {
       const { out } = await runCommand(['status', '--json'], here());
@@ -238,6 +224,12 @@ describe('command line', function () {
         status.projections.every((one: { lag: number; stuck: null }) => one.lag === 0 && one.stuck === null),
       ).to.equal(true);
       expect((await run(['status'], here())).out).to.match(/agents_v1 +\d+ +0/);
+    });
+
+    it('takes the credentials that the first start showed', async () => {
+      expect((await ask('/api/auth/me')).user).to.be.an('object');
+      const login = { method: 'POST', body: JSON.stringify({ username: 'admin', password: shown.password }) };
+      expect((await fetch(`${service.url}/api/auth/login`, login)).status).to.equal(200);
     });
 
     it('creates a user with a generated password that can sign in', async () => {
@@ -268,8 +260,8 @@ describe('command line', function () {
       expect(checked.err).to.equal('');
       expect(checked.code).to.equal(0);
       expect(checked.out).to.match(/audit +audit +\d+ +equal +compared/);
-      expect((await run(['rebuild', 'users', 'audit'], here())).out).to.match(/users +users +2 +equal +switched/);
-      expect((await ask('/api/auth/users')).users).to.have.length(2);
+      expect((await run(['rebuild', 'users', 'audit'], here())).out).to.match(/users +users +3 +equal +switched/);
+      expect((await ask('/api/auth/users')).users).to.have.length(3);
       expect((await run(['rebuild', 'nonsense'], here())).err).to.match(/Unknown projection: nonsense/);
     });
 
@@ -336,7 +328,7 @@ describe('command line', function () {
       const created = (out: string) => out.split('\n').find((line) => line.includes('"UserCreated"')) ?? '';
       expect(created(text.toString())).to.contain('"sealed":2');
       const revealed = await run(['export-events', '--type', 'UserCreated', '--reveal'], here());
-      expect(JSON.parse(created(revealed.out)).data.display_name).to.equal('eve');
+      expect(revealed.out).to.include('"display_name":"eve"');
       expect(await exports()).to.equal(before + 2);
       // The newest one: others have read fields over HTTP.
       const [{ actor, detail }] = (await ask('/api/audit?action=personal_fields_read')).entries;
