@@ -13,9 +13,10 @@ import { DAY_MS, HOUR_MS } from '../../shared/time-buckets.ts';
 import { sample } from '../support/kit.ts';
 import { seeded } from '../support/random.ts';
 import { readModels, type Told } from '../support/rows.ts';
+import { runs } from '../support/runs.ts';
 
 const BEGIN = Date.UTC(2026, 1, 26, 22, 58);
-const EVENTS = 130;
+const EVENTS = runs(80, 130);
 const { below, pick } = seeded(11);
 
 const isPurge = (n: number): boolean => n % 20 === 19;

@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { cronProblem, isFrequent, latestDue, minuteOf, nextDue, planProblem } from '../../shared/cron.ts';
 import { DAY } from '../../shared/time.ts';
+import { runs } from '../support/runs.ts';
 
 const at = (text: string) => Date.parse(text) / 1_000;
 const shown = (one: number) => new Date(one * 1_000).toISOString().slice(0, 16);
@@ -162,10 +163,10 @@ describe('cron schedules', () => {
     }
   });
 
-  it('are due when the clock shows them, in every zone and at every clock change of two years', function () {
+  it('are due when the clock shows them, in every zone and at every clock change of at least a year', function () {
     this.timeout(60_000);
     const begin = at('2025-12-20T00:00:00Z');
-    const groups = zonesByChanges(begin, begin + 2 * 365 * DAY);
+    const groups = zonesByChanges(begin, begin + runs(1, 2) * 365 * DAY);
     expect(groups.length).to.be.above(20);
     for (const { zone, changes } of groups) {
       for (const change of changes) {

@@ -175,7 +175,10 @@ describe('contract: task visibility for agents', function () {
     return id === undefined ? undefined : path.replace('{id}', String(id));
   }
 
-  /** Calls every GET, until the word is found. Gives the names of those that have it, and how many calls had a response. */
+  /**
+   * Calls every GET, until the word is found or the first calls have been refused for the role of the caller, which is
+   * checked before anything is read. Gives the names of those that have it, and how many calls had a response.
+   */
   async function walk(as: string): Promise<{ readonly found: string[]; readonly answered: number }> {
     const found = new Set<string>();
     let answered = 0;
@@ -183,14 +186,16 @@ describe('contract: task visibility for agents', function () {
     for (const operation of operations.filter(({ method, isStream }) => method === 'GET' && !isStream)) {
       const requests = [...readsOf(operation, values, { own: pathOf(operation.path) })];
       for (let at = 0; at < requests.length && !found.has(operation.name); at += 8) {
-        await Promise.all(
+        const refused = await Promise.all(
           requests.slice(at, at + 8).map(async ({ path }) => {
             const reply = await world.ask('GET', path, { as });
             expect(reply.status, path).to.be.below(500);
             if (reply.status === 200) answered++;
             if (textOf(reply).includes(HIDDEN)) found.add(operation.name);
+            return reply.status === 403 && textOf(reply).includes('This call requires the role admin');
           }),
         );
+        if (refused.every(Boolean)) break;
       }
     }
     return { found: [...found].sort(), answered };

