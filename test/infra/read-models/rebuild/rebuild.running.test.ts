@@ -6,7 +6,11 @@ import { agentsProjection } from '../../../../projections/agents/agents.ts';
 import { schemaOf } from '../../../../projections/projection.ts';
 import { fixture } from '../../../support/fixture.ts';
 import { rebuildProjection } from '../../../support/rebuild.ts';
+import { runs } from '../../../support/runs.ts';
 import { call, startTestService } from '../../../support/service.ts';
+
+/** Each has two rebuilds, so that tables are switched to and fro. */
+const ROUNDS = runs(1, 3);
 
 describe('a rebuild with a running service', function () {
   this.timeout(60_000);
@@ -37,7 +41,7 @@ describe('a rebuild with a running service', function () {
     const rebuild = () => rebuildProjection(by === 'a tool' ? tool : service.service.core, agentsProjection);
 
     it(`by ${by} invalidates cached lists`, async () => {
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < ROUNDS; round++) {
         const id = await create();
         // Leaves no row in memory.
         await rebuild();
@@ -49,7 +53,7 @@ describe('a rebuild with a running service', function () {
     });
 
     it(`by ${by} invalidates cached rows`, async () => {
-      for (const status of ['busy', 'idle', 'error']) {
+      for (const status of ['busy', 'idle', 'error'].slice(0, ROUNDS)) {
         const id = await create();
         await rebuild();
         await tamper(id);
