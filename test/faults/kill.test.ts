@@ -149,6 +149,9 @@ const stream: Begin = async (url) => {
     for await (const frame of client.events({ ...options, onState: (state) => states.push(state) }))
       if (nameOf(frame).startsWith('streamed-')) frames.push(frame);
   })();
+  following.catch((error: unknown) => {
+    failure = error;
+  });
   const write = async () => {
     for (; !over; created++) {
       await client.call('POST /api/agents', { body: { name: `streamed-${created}`, role: 'researcher' } });
@@ -260,6 +263,8 @@ const mcpThroughCommand =
       // Some of them may have been carried out.
       inFlight() {
         comments = Array.from({ length: 10 }, (_, n) => value('comment_on_task', { id: task, content: `no. ${n}` }));
+        // `onceBack` waits for all; a failure before that is reported there.
+        for (const one of comments) one.catch(() => undefined);
         return Promise.race(comments);
       },
       async onceBack() {
