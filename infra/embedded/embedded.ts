@@ -226,7 +226,8 @@ declare global {
 
 /**
  * How much a function of the engine runs before V8 optimises it, in bytes of executed code. Node 20's default is
- * 1.8 MB: a start then optimises many functions that it hardly uses, and statements do not become fast any sooner (docs/benchmarks.md).
+ * 1.8 MB: a start then optimises many functions that it hardly uses, and statements do not become fast any sooner
+ * (docs/benchmarks.md).
  */
 const OPTIMISE_AFTER = 100_000_000;
 
