@@ -10,7 +10,7 @@ import { call, send, startTestService, type TestService } from '../support/servi
 
 const WRITERS = 16;
 /** Reads of each URL. */
-const ROUNDS = runs(4, 8);
+const ROUNDS = runs(3, 8);
 
 /** Responses from one and from several statements and read models. */
 const URLS = [

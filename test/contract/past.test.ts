@@ -500,7 +500,7 @@ describe('reads as of a position', function () {
         seed: Number(process.env.SEED ?? 7),
       },
     );
-    const round = runs(40, 12);
+    const round = runs(60, 12);
     for (const [step, [which, n]] of steps.entries()) {
       await commands[which]?.(n);
       if (step % round !== round - 1) continue;

@@ -104,7 +104,7 @@ describe('contract: erasure of personal data', function () {
     const found = new Set<string>();
     for (const operation of operations) {
       if (operation.method !== 'GET' || operation.isStream) continue;
-      const sent = [...readsOf(operation, { numbers, names: ['mara'] }, { own: undefined })].slice(0, runs(12, 24));
+      const sent = [...readsOf(operation, { numbers, names: ['mara'] }, { own: undefined })].slice(0, runs(8, 24));
       for (let at = 0; at < sent.length && !found.has(operation.name); at += 6) {
         await Promise.all(
           sent.slice(at, at + 6).map(async ({ path }) => {

@@ -246,7 +246,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
 
     it('shows every table as of any position, and restores the same past from the log', async () => {
       const { pool } = place.database;
-      await history(runs(80, 200));
+      await history(runs(60, 200));
       await live();
       const shown = filled();
       const pages: DomainEvent[][] = [];
@@ -380,7 +380,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     });
 
     it('resumes after an interruption, unless `fresh` is set or the code has changed', async () => {
-      await history(runs(250, 1_000));
+      await history(runs(200, 1_000));
       await live();
       const rebuildSome = (options: RebuildOptions) => rebuildProjections(stores(), some, options);
       const all = await rebuildSome({ check: true });
@@ -496,7 +496,7 @@ function suite(name: string, open: () => Promise<TestDatabase>): void {
     });
 
     it('switches without affecting concurrent writes and reads', async () => {
-      await history(runs(120, 500));
+      await history(runs(100, 500));
       await live();
       const writing = new AbortController();
       let written = 0;
