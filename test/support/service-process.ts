@@ -135,6 +135,8 @@ export function runCommand(
       (error, out, err) =>
         resolve({ code: error ? Number(error.code ?? -1) : 0, out, err: err.replaceAll(PROGRESS, '') }),
     );
+    // A command may end before it has read all of it.
+    child.stdin?.on('error', () => undefined);
     child.stdin?.end(input);
   });
 }
