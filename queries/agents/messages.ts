@@ -22,6 +22,9 @@ export const messageJson = (
   'created_at', m.created_at, 'message_type', m.message_type, 'conversation_id', m.conversation,
   'metadata', NULL, 'read_at', m.read_at, 'workspace_id', m.workspace_id)`;
 
+/** The same with the names that sender and recipient have now. */
+const shownMessage = (reads: Reads) => messageJson(sideNow(reads, 'm', 'from_agent'), sideNow(reads, 'm', 'to_agent'));
+
 /** The names of the senders of these messages, by message. */
 export async function senderNames(
   reads: Reads,
@@ -124,7 +127,7 @@ export async function listComms(reads: Reads, view: TaskView, query: CommsQuery)
       SELECT agent, coalesce(s.count, 0) AS sent, coalesce(r.count, 0) AS received
       FROM (${countsBy('from_agent')}) s FULL JOIN (${countsBy('to_agent')}) r USING (agent)
       ORDER BY coalesce(s.count, 0) + coalesce(r.count, 0) DESC, agent LIMIT ${MAX_GRAPH})
-    SELECT (SELECT json_agg(${messageJson(sideNow(reads, 'm', 'from_agent'), sideNow(reads, 'm', 'to_agent'))} ORDER BY m.created_at, m.id) FROM page m) AS messages,
+    SELECT (SELECT json_agg(${shownMessage(reads)} ORDER BY m.created_at, m.id) FROM page m) AS messages,
       (SELECT coalesce(sum(count), 0)::bigint FROM edges) AS total,
       (SELECT json_agg(json_build_object('from_agent', from_agent, 'to_agent', to_agent, 'message_count', count,
         'last_message_at', last_message_at) ORDER BY count DESC, from_agent, to_agent) FROM busiest) AS edges,

@@ -90,7 +90,7 @@ describe('/api/resume', function () {
     const { pool } = worker.service.core.database;
     const { rows } = await pool.query('SELECT * FROM service.schedule_runs');
     expect(rows, 'schedules that ran').to.deep.equal([]);
-    other = SERVERS ? other : worker;
+    if (!SERVERS) other = worker;
     await until('the webhook is registered', async () => (await pool.query('SELECT 1 FROM service.webhooks')).rows[0]);
     bodyOf(await call(other, 'POST', '/api/tasks', { title: 'meanwhile' }), 201);
     // It ends the pause in all processes.

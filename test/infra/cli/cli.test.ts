@@ -138,6 +138,7 @@ describe('command line', function () {
     await run(['create-user', '--username', 'zoe', '--role', 'viewer', '--email', 'zoe@mx9q.example'], here());
     const exported = async (...args: string[]) => (await run(['export-events', ...args], here())).out;
     const sealed = await exported('--type', 'UserCreated');
+    expect(await exported('--reveal')).to.include('mx9q');
     const erased = await run(['erase-person', 'zoe'], here());
     expect(erased.err).to.equal('');
     expect(erased.out).to.match(/^Erased the person behind the user \d+\.\nBackups made before/);
@@ -147,6 +148,7 @@ describe('command line', function () {
       .and.include('"zoe"')
       .and.not.include('mx9q');
     expect(await exported('--type', 'UserCreated')).to.equal(sealed);
+    expect((await run(['verify'], here())).code).to.equal(0);
     await refuses('erase-person', here(), [['admin'], /last enabled admin/]);
   });
 
