@@ -87,8 +87,9 @@ export function createStatements(): Statements {
         const name = await named(text);
         return run(name === undefined ? { text, values } : { name, text, values });
       }
+      // Callers with a callback, such as `pool.query`, get no promise.
       client.query = ((text: unknown, ...rest: unknown[]) =>
-        typeof text === 'string' && mayPrepare(text)
+        typeof text === 'string' && typeof rest.at(-1) !== 'function' && mayPrepare(text)
           ? query(text, rest[0])
           : run(text, ...rest)) as typeof client.query;
     },

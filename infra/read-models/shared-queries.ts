@@ -41,7 +41,7 @@ function queriesOn(reads: Reads, freshness: Stamps, now: () => number): SharedQu
     chat: createChatDirectory({ reads, freshness }),
     notifications: notificationDirectory(reads),
     taskStats: createTaskStats(reads),
-    lastBeatOf: createLastBeats(reads),
+    lastBeatOf: createLastBeats(reads, freshness),
     tokens: tokenDirectory(reads),
   };
 }

@@ -17,6 +17,9 @@ type Sql<T = unknown> = RawBuilder<T>;
 /** Clocks of processes and of the database may differ by this much, seconds. */
 const SKEW = 60;
 
+/** Maximum number of agents whose last heartbeats are kept. */
+const KEPT = 10_000;
+
 const LEASES = sql.raw('service.leases');
 const windowsOf = (reads: Reads): Sql => tableOf(reads, leasesProjection, 'windows');
 
@@ -106,8 +109,11 @@ export const beatCount = (reads: Reads, workspace: number, agent: number, since:
 /** When an agent sent its last heartbeat that changed nothing, Unix seconds; null: never. */
 export type LastBeatOf = (workspace: number, agent: number) => Promise<number | null>;
 
-/** Last heartbeats for the responses of writes, which do not wait for them. Concurrent callers share one query. */
-export function createLastBeats(reads: Reads): LastBeatOf {
+/**
+ * Last heartbeats for the responses of writes, which do not wait for them. Concurrent callers share one query, and none
+ * is sent while the workspace has no new heartbeats.
+ */
+export function createLastBeats(reads: Reads, freshness: Pick<Freshness, 'stamp'>): LastBeatOf {
   const there = reads.at({});
   const ask = askingTogether(async (agents: readonly (readonly [workspace: number, agent: number])[]) => {
     const workspaces = agents.map(([workspace]) => workspace);
@@ -117,7 +123,17 @@ export function createLastBeats(reads: Reads): LastBeatOf {
       FROM unnest(${workspaces}::int[], ${ids}::bigint[]) a (workspace_id, id)`.execute(there.db);
     return new Map(rows.map(({ agent, at }) => [agent, at]));
   });
-  return async (workspace, agent) => (await ask([[workspace, agent]])).get(`${workspace} ${agent}`) ?? null;
+  const lookUps = createLookUps<number | null>({
+    reads,
+    freshness,
+    models: [leasesProjection.name],
+    scope: 'workspace',
+    values: KEPT,
+  });
+  return async (workspace, agent) => {
+    const lookUp = await lookUps(workspace, {});
+    return lookUp(String(agent), async () => (await ask([[workspace, agent]])).get(`${workspace} ${agent}`) ?? null);
+  };
 }
 
 /**

@@ -400,6 +400,8 @@ describe('embedded database', function () {
       const after = await held();
       expect(after, 'prepared again').to.include(1);
       expect(after).to.have.length.within(40, 50);
+      const { rows } = await database.pool.query(`${PREPARED} SELECT 1 AS one`);
+      expect(rows, 'by the pool').to.deep.equal([{ one: 1 }]);
       const busy = await database.pool.connect();
       await ask(0);
       busy.release();
