@@ -217,7 +217,8 @@ const TABLES: readonly string[] = [
     last_at bigint,
     asked text,
     asked_ok boolean,
-    asked_message text
+    asked_message text,
+    asked_fault text
   )`,
   // PostgreSQL empties an unlogged table when it recovers from a crash. It then also loses transactions that did not
   // wait for the disk: rows of read models. So while the mark is the same, nothing was lost

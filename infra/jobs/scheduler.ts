@@ -73,7 +73,8 @@ export function createScheduler(parts: {
       const deadline = now() + waitMs;
       while (now() < deadline) {
         const result = await runs.resultOf(schedule.kind.name, asked);
-        if (result) return result;
+        if (result?.fault) throw unavailable(result.message, { code: result.fault, headers: { 'Retry-After': '5' } });
+        if (result) return { ok: result.ok, message: result.message };
         await pause(LOOK_MS);
       }
       return { ok: true, message: 'It was handed to the workers and has not ended yet.' };

@@ -4,8 +4,10 @@
  * effects are in the log.
  */
 import type pg from 'pg';
+import { AppError } from '../../../shared/errors.ts';
 import { maskedAddresses } from '../../../shared/secret-texts.ts';
 import { frontOf, storableText } from '../../../shared/storable.ts';
+import { storeFaultOf } from '../../../shared/store-faults.ts';
 import type { Logger } from '../../logging.ts';
 
 /** Characters of a message. */
@@ -17,13 +19,21 @@ export interface ScheduleRun {
   readonly lastResult: { readonly ok: boolean; readonly message: string; readonly timestamp: number } | null;
 }
 
+/** The result of a requested run. */
+export interface AskedResult {
+  readonly ok: boolean;
+  readonly message: string;
+  /** Code of the fault of a store (`StoreFault`) because of which it failed. */
+  readonly fault: string | null;
+}
+
 export interface ScheduleRuns {
   /** Runs a schedule and records the result. @throws what `work` throws */
   scheduled(schedule: string, work: () => Promise<string>): Promise<void>;
   /** The same for a run on request, under the name `asked`. Does not throw. */
   asked(schedule: string, asked: string, work: () => Promise<string>): Promise<void>;
   /** The result of a requested run; undefined: it has not ended, or another one has been requested since. */
-  resultOf(schedule: string, asked: string): Promise<{ readonly ok: boolean; readonly message: string } | undefined>;
+  resultOf(schedule: string, asked: string): Promise<AskedResult | undefined>;
   last(schedule: string): Promise<ScheduleRun>;
   all(): Promise<ReadonlyMap<string, ScheduleRun>>;
 }
@@ -79,14 +89,23 @@ export function createScheduleRuns(pool: pg.Pool, log: Logger, now: () => number
       await note(schedule, { running_since: now() });
       const { ok, message, error } = await outcomeOf(work);
       if (!ok) log.error({ err: error, schedule }, 'a scheduled task that was run by hand failed');
-      await note(schedule, { running_since: null, asked, asked_ok: ok, asked_message: message });
+      const isBehind = error instanceof AppError && error.status === 503;
+      const fault = isBehind ? { code: error.extras.code, message } : storeFaultOf(error);
+      await note(schedule, {
+        running_since: null,
+        asked,
+        asked_ok: ok,
+        asked_message: fault?.message ?? message,
+        asked_fault: fault ? String(fault.code ?? 'STORE_UNAVAILABLE') : null,
+      });
     },
     async resultOf(schedule, asked) {
       const { rows } = await pool.query(
-        'SELECT asked_ok AS ok, asked_message AS message FROM service.schedule_runs WHERE schedule = $1 AND asked = $2',
+        `SELECT asked_ok AS ok, asked_message AS message, asked_fault AS fault
+         FROM service.schedule_runs WHERE schedule = $1 AND asked = $2`,
         [schedule, asked],
       );
-      return rows[0] as { ok: boolean; message: string } | undefined;
+      return rows[0] as AskedResult | undefined;
     },
     async last(schedule) {
       const { rows } = await pool.query(`SELECT ${RUN} FROM service.schedule_runs WHERE schedule = $1`, [schedule]);

@@ -23,7 +23,7 @@ export interface Scheduler {
    * schedule and its last result.
    *
    * @param id one of `ids`
-   * @throws AppError 503 when the job store is unavailable
+   * @throws AppError 503 when the job store is unavailable, or the task failed because a store was
    */
   runNow(id: string): Promise<{ readonly ok: boolean; readonly message: string }>;
 }

@@ -4,6 +4,7 @@ import { createScheduler } from '../../../infra/jobs/scheduler.ts';
 import { schedulesOf } from '../../../infra/schedules.ts';
 import { createScheduleRuns } from '../../../infra/stores/admin/scheduler.ts';
 import { runTaskResponse, schedulerResponse } from '../../../shared/contract/admin/scheduler.ts';
+import { READ_MODEL_BEHIND, unavailable } from '../../../shared/errors.ts';
 import { JobsUnavailableError } from '../../../shared/ports/jobs.ts';
 import { fixture } from '../../support/fixture.ts';
 import { outcomeOf } from '../../support/kit.ts';
@@ -180,5 +181,27 @@ describe('/api/scheduler', function () {
     expect((await waiting.runNow('purge_logs')).message).to.match(/has not ended yet/);
     const away = createScheduler({ ...parts, jobs: () => Promise.reject(new JobsUnavailableError('away')) });
     expect(await outcomeOf(away.runNow('purge_logs'))).to.equal('STORE_UNAVAILABLE');
+  });
+
+  it('reports a task that failed because a store was away as 503, and any other failure as such', async () => {
+    const { database, log } = world.service.core;
+    const runs = createScheduleRuns(database.pool, log);
+    const runNow = (failure: Error) =>
+      createScheduler({
+        schedules: [schedule('purge-logs')],
+        runs,
+        now: Date.now,
+        gate: async () => undefined,
+        jobs: async () => ({
+          enqueue: (kind, { asked }: { asked?: string }) =>
+            runs.asked(kind.name, asked as string, () => Promise.reject(failure)),
+        }),
+      }).runNow('purge_logs');
+    const starting = Object.assign(new Error('the database system is not yet accepting connections'), {
+      code: '57P03',
+    });
+    expect(await outcomeOf(runNow(starting))).to.equal('STORE_UNAVAILABLE');
+    expect(await outcomeOf(runNow(unavailable('behind', { code: READ_MODEL_BEHIND })))).to.equal(READ_MODEL_BEHIND);
+    expect(await runNow(new Error('no luck'))).to.deep.equal({ ok: false, message: 'no luck' });
   });
 });
