@@ -100,6 +100,38 @@ export async function within<T>(ms: number, work: Promise<T>, what: string): Pro
   return work;
 }
 
+/** After so many groups, the next one waits the whole time, and shows how many callers come within it. */
+const GROUPS = 256;
+
+/**
+ * Creates a function whose callers wait for each other, at most `ms`: until as many wait as came within that time when
+ * that was last measured, or `most`. So callers wait only if others come meanwhile, and not for others that wait for them.
+ */
+export function gathering(ms: number, most: number): () => Promise<void> {
+  let expected = 1;
+  let groups = 0;
+  let waiting: (() => void)[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  const end = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    groups += 1;
+    const gathered = waiting;
+    waiting = [];
+    for (const go of gathered) go();
+  };
+  const measured = () => {
+    if (groups % GROUPS === 0) expected = Math.min(waiting.length, most);
+    end();
+  };
+  return () =>
+    new Promise((resolve) => {
+      waiting.push(resolve);
+      if (waiting.length >= (groups % GROUPS === 0 ? most : expected)) measured();
+      else timer ??= setTimeout(measured, ms);
+    });
+}
+
 /** Creates a function that runs one piece of work at a time, in the order of the calls, whether or not they succeed. */
 export function takingTurns(): <T>(work: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve();

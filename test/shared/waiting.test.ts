@@ -7,6 +7,7 @@ import {
   createBackOff,
   createNotice,
   createOutage,
+  gathering,
   inPieces,
   nextTurn,
   pause,
@@ -135,6 +136,41 @@ describe('keyed turns', () => {
       expect(one).to.deep.equal({ status: 'rejected', reason: away });
     expect(runs).to.equal(1);
     expect(await inTurn('a', async () => 'done')).to.equal('done');
+  });
+});
+
+describe('gathering callers', () => {
+  /** Which of the waits are over in this turn of the event loop. */
+  const overAtOnce = async (...waits: readonly Promise<void>[]): Promise<readonly boolean[]> => {
+    const over = waits.map(() => false);
+    waits.forEach((wait, n) => void wait.then(() => (over[n] = true)));
+    await nextTurn();
+    return over;
+  };
+
+  it('wait until as many wait as came when that was measured', async () => {
+    const gather = gathering(300, 10);
+    await Promise.all([gather(), gather()]);
+    for (let group = 0; group < 3; group++) {
+      const first = gather();
+      expect(await overAtOnce(first)).to.deep.equal([false]);
+      expect(await overAtOnce(first, gather())).to.deep.equal([true, true]);
+    }
+    await gather();
+  });
+
+  it('do not wait while nobody else comes, until that is measured again', async () => {
+    const gather = gathering(1, 10);
+    await gather();
+    for (let group = 1; group < 256; group++) expect(await overAtOnce(gather())).to.deep.equal([true]);
+    // Measured: two.
+    await Promise.all([gather(), gather()]);
+    expect(await overAtOnce(gather(), gather())).to.deep.equal([true, true]);
+  });
+
+  it('wait for no more than the most', async () => {
+    const gather = gathering(60_000, 2);
+    for (let group = 0; group < 3; group++) expect(await overAtOnce(gather(), gather())).to.deep.equal([true, true]);
   });
 });
 

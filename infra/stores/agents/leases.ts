@@ -1,17 +1,21 @@
 /**
- * Leases of agents in PostgreSQL. All heartbeats that arrive while a statement is in flight share the next one. Rows are
- * updated in place: no index covers what changes, and pages have room for new versions, so pruning keeps the table small
- * without a vacuum.
+ * Leases of agents in PostgreSQL. Heartbeats that arrive within some milliseconds, or while a statement is in flight,
+ * share a statement and its flush. Rows are updated in place: no index covers what changes, and pages have room for new
+ * versions, so pruning keeps the table small without a vacuum.
  */
 import { randomInt } from 'node:crypto';
 import type pg from 'pg';
 import type { Beat, ClosedLease, Leases, LeaseWindow } from '../../../shared/ports/agents/leases.ts';
-import { askingTogether } from '../../../shared/waiting.ts';
+import { askingTogether, gathering } from '../../../shared/waiting.ts';
 
 /** Rows of `service.lease_moves`: processes share them, so that their statements rarely wait for each other. */
 const SLOTS = 16;
 /** A row without heartbeats, or revoked, for this long is removed, seconds; the read model has its last one. */
 const KEPT = 86_400;
+
+/** How long a heartbeat waits for others to share its statement, milliseconds, and how many of them end the wait. */
+const GATHER_MS = 20;
+const GATHERED = 16;
 
 /**
  * Whether the log has the last heartbeat that named the connection of row `l`, and every read shows it. Only then another
@@ -186,7 +190,10 @@ export function createLeases(
     };
   });
 
+  const gather = gathering(GATHER_MS, GATHERED);
+
   async function renew(beat: Beat): Promise<boolean> {
+    await gather();
     for (;;) {
       const outcome = (await renewAll([beat]))(beat);
       if (outcome !== undefined) return outcome;

@@ -138,7 +138,7 @@ describe('command line', function () {
     await run(['create-user', '--username', 'zoe', '--role', 'viewer', '--email', 'zoe@mx9q.example'], here());
     const exported = async (...args: string[]) => (await run(['export-events', ...args], here())).out;
     const sealed = await exported('--type', 'UserCreated');
-    expect(await exported('--reveal')).to.include('mx9q');
+    expect(await exported('--reveal')).to.include('@mx9q');
     const erased = await run(['erase-person', 'zoe'], here());
     expect(erased.err).to.equal('');
     expect(erased.out).to.match(/^Erased the person behind the user \d+\.\nBackups made before/);
@@ -146,7 +146,7 @@ describe('command line', function () {
     expect(await exported('--reveal'))
       .to.include('"display_name":"eve"')
       .and.include('"zoe"')
-      .and.not.include('mx9q');
+      .and.not.include('@mx9q');
     expect(await exported('--type', 'UserCreated')).to.equal(sealed);
     expect((await run(['verify'], here())).code).to.equal(0);
     await refuses('erase-person', here(), [['admin'], /last enabled admin/]);
@@ -274,9 +274,9 @@ describe('command line', function () {
           ...[await ask('/api/auth/users'), await ask('/api/audit')],
           await ask('/api/history/events?type=UserCreated&open=1'),
         ]);
-      expect((await shown()).match(/mx9q/g)).to.have.length(3);
+      expect((await shown()).match(/@mx9q/g)).to.have.length(3);
       expect((await runCommand(['erase-person', 'zoe'], here())).out).to.match(/^Erased the person/);
-      expect(await shown()).not.to.include('mx9q');
+      expect(await shown()).not.to.include('@mx9q');
       await refuses('erase-person', here(), [['zoe'], /Person not found/], [['zoe', '--id', 'x'], /id of a user/]);
     });
 
@@ -285,14 +285,14 @@ describe('command line', function () {
       const events = async (query = '') => (await ask(`/api/history/events?type=UserCreated${query}`)).events;
       const shown = async () =>
         JSON.stringify([await ask('/api/auth/users'), await ask('/api/audit'), await events('&open=1')]);
-      expect((await shown()).match(/vq4w/g)).to.have.length(3);
+      expect((await shown()).match(/@vq4w/g)).to.have.length(3);
       const { id } = (await events()).at(-1);
       const redact = (...args: string[]) => run(['erase-person', '--redact', ...args], here());
       expect((await redact(id)).err).to.include('it has the personal fields display_name, email');
       const { code, out, err } = await redact(id, '--field', 'email');
       expect([code, err]).to.deep.equal([0, '']);
       expect(out).to.match(new RegExp(`^Erased the field email of the event ${id}. Rebuilt: .*users`));
-      expect(await shown()).not.to.include('vq4w');
+      expect(await shown()).not.to.include('@vq4w');
       expect(await shown()).to.include('kim');
       expect((await runCommand(['verify'], here())).code).to.equal(0);
       await refuses(
