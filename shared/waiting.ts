@@ -100,35 +100,34 @@ export async function within<T>(ms: number, work: Promise<T>, what: string): Pro
   return work;
 }
 
-/** After so many groups, the next one waits the whole time, and shows how many callers come within it. */
+/** Once in so many groups, one waits the whole time, which measures how many callers come. */
 const GROUPS = 256;
 
 /**
  * Creates a function whose callers wait for each other, at most `ms`: until as many wait as came within that time when
- * that was last measured, or `most`. So callers wait only if others come meanwhile, and not for others that wait for them.
+ * that was last measured, or `most`. So they wait neither if no others come, nor for others that wait for their response.
  */
 export function gathering(ms: number, most: number): () => Promise<void> {
   let expected = 1;
   let groups = 0;
   let waiting: (() => void)[] = [];
   let timer: NodeJS.Timeout | undefined;
+  const isMeasured = () => groups % GROUPS === 0;
   const end = () => {
     clearTimeout(timer);
     timer = undefined;
-    groups += 1;
-    const gathered = waiting;
+    const group = waiting;
     waiting = [];
-    for (const go of gathered) go();
-  };
-  const measured = () => {
-    if (groups % GROUPS === 0) expected = Math.min(waiting.length, most);
-    end();
+    // A group of one has waited the whole time, too, unless one was expected.
+    if (isMeasured() || group.length === 1) expected = group.length;
+    groups += 1;
+    for (const go of group) go();
   };
   return () =>
     new Promise((resolve) => {
       waiting.push(resolve);
-      if (waiting.length >= (groups % GROUPS === 0 ? most : expected)) measured();
-      else timer ??= setTimeout(measured, ms);
+      if (waiting.length >= (isMeasured() ? most : expected)) end();
+      else timer ??= setTimeout(end, ms);
     });
 }
 

@@ -143,8 +143,13 @@ describe('gathering callers', () => {
   /** Which of the waits are over in this turn of the event loop. */
   const overAtOnce = async (...waits: readonly Promise<void>[]): Promise<readonly boolean[]> => {
     const over = waits.map(() => false);
-    waits.forEach((wait, n) => void wait.then(() => (over[n] = true)));
-    await nextTurn();
+    const marked = Promise.all(
+      waits.map(async (wait, n) => {
+        await wait;
+        over[n] = true;
+      }),
+    );
+    await Promise.race([marked, nextTurn()]);
     return over;
   };
 
@@ -156,7 +161,13 @@ describe('gathering callers', () => {
       expect(await overAtOnce(first)).to.deep.equal([false]);
       expect(await overAtOnce(first, gather())).to.deep.equal([true, true]);
     }
+  });
+
+  it('do not wait after one for whom nobody came', async () => {
+    const gather = gathering(30, 10);
+    await Promise.all([gather(), gather()]);
     await gather();
+    expect(await overAtOnce(gather())).to.deep.equal([true]);
   });
 
   it('do not wait while nobody else comes, until that is measured again', async () => {
