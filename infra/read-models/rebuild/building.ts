@@ -31,7 +31,7 @@ const STORE_MS = 10_000;
 /** Maximum number of events read before the lock is taken; if there are more, another round without it follows. */
 const AHEAD = 20_000;
 /** Rows are written when the encoded rows, or the events since the last write, reach this number of characters. */
-const MAX_CHARACTERS = 16_000_000;
+const MAX_CHARACTERS = 8_000_000;
 /**
  * Maximum number of characters of rows in memory, in all read models together. A read model that uses most of its rows
  * at first keeps all of them, so there may be twice as many.
