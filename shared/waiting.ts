@@ -107,7 +107,7 @@ const GROUPS = 256;
  * Creates a function whose callers wait for each other, at most `ms`: until as many wait as came within that time when
  * that was last measured, or `most`. So they wait neither if no others come, nor for others that wait for their response.
  */
-export function gathering(ms: number, most: number): () => Promise<void> {
+export function awaitingOthers(ms: number, most: number): () => Promise<void> {
   let expected = 1;
   let groups = 0;
   let waiting: (() => void)[] = [];

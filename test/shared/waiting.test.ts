@@ -4,10 +4,10 @@ import { expect } from 'chai';
 import {
   askedSince,
   askingTogether,
+  awaitingOthers,
   createBackOff,
   createNotice,
   createOutage,
-  gathering,
   inPieces,
   nextTurn,
   pause,
@@ -139,7 +139,7 @@ describe('keyed turns', () => {
   });
 });
 
-describe('gathering callers', () => {
+describe('callers who wait for each other', () => {
   /** Which of the waits are over in this turn of the event loop. */
   const overAtOnce = async (...waits: readonly Promise<void>[]): Promise<readonly boolean[]> => {
     const over = waits.map(() => false);
@@ -154,7 +154,7 @@ describe('gathering callers', () => {
   };
 
   it('wait until as many wait as came when that was measured', async () => {
-    const gather = gathering(300, 10);
+    const gather = awaitingOthers(1_000, 10);
     await Promise.all([gather(), gather()]);
     for (let group = 0; group < 3; group++) {
       const first = gather();
@@ -164,14 +164,14 @@ describe('gathering callers', () => {
   });
 
   it('do not wait after one for whom nobody came', async () => {
-    const gather = gathering(30, 10);
+    const gather = awaitingOthers(30, 10);
     await Promise.all([gather(), gather()]);
     await gather();
     expect(await overAtOnce(gather())).to.deep.equal([true]);
   });
 
   it('do not wait while nobody else comes, until that is measured again', async () => {
-    const gather = gathering(1, 10);
+    const gather = awaitingOthers(1, 10);
     await gather();
     for (let group = 1; group < 256; group++) expect(await overAtOnce(gather())).to.deep.equal([true]);
     // Measured: two.
@@ -180,7 +180,7 @@ describe('gathering callers', () => {
   });
 
   it('wait for no more than the most', async () => {
-    const gather = gathering(60_000, 2);
+    const gather = awaitingOthers(60_000, 2);
     for (let group = 0; group < 3; group++) expect(await overAtOnce(gather(), gather())).to.deep.equal([true, true]);
   });
 });

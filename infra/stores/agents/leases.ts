@@ -6,7 +6,7 @@
 import { randomInt } from 'node:crypto';
 import type pg from 'pg';
 import type { Beat, ClosedLease, Leases, LeaseWindow } from '../../../shared/ports/agents/leases.ts';
-import { askingTogether, gathering } from '../../../shared/waiting.ts';
+import { askingTogether, awaitingOthers } from '../../../shared/waiting.ts';
 
 /** Rows of `service.lease_moves`: processes share them, so that their statements rarely wait for each other. */
 const SLOTS = 16;
@@ -190,10 +190,10 @@ export function createLeases(
     };
   });
 
-  const gather = gathering(GATHER_MS, GATHERED);
+  const others = awaitingOthers(GATHER_MS, GATHERED);
 
   async function renew(beat: Beat): Promise<boolean> {
-    await gather();
+    await others();
     for (;;) {
       const outcome = (await renewAll([beat]))(beat);
       if (outcome !== undefined) return outcome;
