@@ -102,6 +102,8 @@ export async function within<T>(ms: number, work: Promise<T>, what: string): Pro
 
 /** Once in so many groups, one waits the whole time, which measures how many callers come. */
 const GROUPS = 256;
+/** After so many groups in a row for which fewer came than expected, the largest of them is expected. */
+const SHORT_GROUPS = 4;
 
 /**
  * Creates a function whose callers wait for each other, at most `ms`: until as many wait as came within that time when
@@ -110,6 +112,8 @@ const GROUPS = 256;
 export function awaitingOthers(ms: number, most: number): () => Promise<void> {
   let expected = 1;
   let groups = 0;
+  /** Sizes of the last groups, if fewer came than expected. */
+  let short: number[] = [];
   let waiting: (() => void)[] = [];
   let timer: NodeJS.Timeout | undefined;
   const isMeasured = () => groups % GROUPS === 0;
@@ -118,8 +122,11 @@ export function awaitingOthers(ms: number, most: number): () => Promise<void> {
     timer = undefined;
     const group = waiting;
     waiting = [];
-    // A group of one has waited the whole time, too, unless one was expected.
-    if (isMeasured() || group.length === 1) expected = group.length;
+    short = group.length < expected ? [...short, group.length] : [];
+    if (isMeasured() || short.length === SHORT_GROUPS) {
+      expected = isMeasured() ? group.length : Math.max(...short);
+      short = [];
+    }
     groups += 1;
     for (const go of group) go();
   };

@@ -171,9 +171,11 @@ export async function recordHeartbeat(
       const within = { ...context };
       const { events } = await execute(all, within);
       const isEvent = events.some(({ type }) => type === agentHeartbeatReceived.type);
-      // Another process has appended to the stream: the next heartbeat finds the state that it left.
-      if (!isEvent && leases.seesLog) await commands.load(agentDecider, stream);
-      const renewed = !isEvent && (await renew(before));
+      // Something was appended to the stream: the renewal, and the next heartbeat, take the state that it left.
+      const left = !isEvent && leases.seesLog ? await commands.load(agentDecider, stream) : undefined;
+      const renewLeft = async () =>
+        left ? isRoutine(left.state, found) && renew(left.state, { stream, revision: left.revision }) : renew(before);
+      const renewed = !isEvent && (await renewLeft());
       if (!isEvent && !renewed) {
         // The sweep was deciding that the agent is silent. The event conflicts with that decision, or comes after it.
         if (events.length === 0) await execute(true, { ...context });

@@ -218,6 +218,26 @@ describe('a recorded heartbeat', () => {
     expect(agents.events('AgentHeartbeatReceived').map(({ data }) => data.name)).to.deep.equal(['ada', 'eve']);
     expect(agents.events('AgentHeartbeatReceived')[1]?.data.agent_id).to.equal(id);
   });
+
+  it('that only reports tokens leaves no lease to an agent that is deleted before it is renewed', async () => {
+    const { agents, id, report, leases, beats } = await open();
+    await report();
+    Object.assign(leases, { seesLog: true });
+    const renew = leases.renew;
+    leases.renew = async (beat) => {
+      const { unlessMoved } = beat;
+      if (unlessMoved === undefined) return renew(beat);
+      const other = agents.world.process();
+      await other.execute(agentDecider, unlessMoved.stream, agents.context(), (state) => decideDelete(state, false));
+      const { revision } = await other.load(agentDecider, unlessMoved.stream);
+      return revision === unlessMoved.revision && renew(beat);
+    };
+    await report();
+    expect(beats()).to.equal(0);
+    expect(agents.events('AgentDeleted').map(({ data }) => data.agent_id)).to.deep.equal([id]);
+    expect(agents.events('TokensReported')).to.have.length(2);
+    expect(agents.events('AgentHeartbeatReceived'), 'the first one').to.have.length(1);
+  });
 });
 
 const heartbeat = { connection_id: null, work_items_count: 0, work_item_types: [], tokenUsage: null };
