@@ -170,7 +170,7 @@ describe('callers who wait for each other', () => {
     expect(await overAtOnce(gather(), gather())).to.deep.equal([true, true]);
   });
 
-  it('do not wait while nobody else comes, until that is measured again', async () => {
+  it('do not wait after nobody else came; every 256th group waits and counts again', async () => {
     const gather = awaitingOthers(1, 10);
     await gather();
     for (let group = 1; group < 256; group++) expect(await overAtOnce(gather())).to.deep.equal([true]);
