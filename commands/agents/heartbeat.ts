@@ -12,6 +12,7 @@ import { tokensReported } from '../../shared/events/tokens/reports.ts';
 import { requireSelf, type Speaker, taskViewOf, type Viewer } from '../../shared/identity.ts';
 import type { Beat, Leases } from '../../shared/ports/agents/leases.ts';
 import { seconds } from '../../shared/time.ts';
+import type { Loaded } from '../decider.ts';
 import type { CommandContext, Commands } from '../handler.ts';
 import { acknowledge } from '../intents.ts';
 import { type AgentState, agentDecider, agentStream, existing, waitingOf } from './agents.ts';
@@ -149,12 +150,14 @@ export async function recordHeartbeat(
         const named = state?.connection?.id === found.connection_id ? found.connection_id : null;
         return leases.renew({ ...place, at: seconds(now()), connection: named, ...(unlessMoved && { unlessMoved }) });
       };
+      const renewAsRead = async ({ state, revision }: Loaded<AgentState>) =>
+        isRoutine(state, found) && renew(state, { stream, revision });
       // The usual heartbeat: one statement checks that the state is current, and counts. A request that is repeated may
       // have appended an event.
       if (!all && !found.tokenUsage && leases.seesLog && !context.intents?.recorded.length) {
-        const { state, revision, position } = await commands.load(agentDecider, stream, { recent: true });
-        if (isRoutine(state, found) && state.name === agent.name && (await renew(state, { stream, revision }))) {
-          acknowledge(context, position);
+        const loaded = await commands.load(agentDecider, stream, { recent: true });
+        if (loaded.state.name === agent.name && (await renewAsRead(loaded))) {
+          acknowledge(context, loaded.position);
           return inbox;
         }
       }
@@ -171,13 +174,13 @@ export async function recordHeartbeat(
       const within = { ...context };
       const { events } = await execute(all, within);
       const isEvent = events.some(({ type }) => type === agentHeartbeatReceived.type);
-      // Something was appended to the stream: the renewal, and the next heartbeat, take the state that it left.
-      const left = !isEvent && leases.seesLog ? await commands.load(agentDecider, stream) : undefined;
-      const renewLeft = async () =>
-        left ? isRoutine(left.state, found) && renew(left.state, { stream, revision: left.revision }) : renew(before);
-      const renewed = !isEvent && (await renewLeft());
+      // What the log has now: another process may have changed or deleted the agent.
+      const renewNow = async () =>
+        leases.seesLog ? renewAsRead(await commands.load(agentDecider, stream)) : renew(before);
+      const renewed = !isEvent && (await renewNow());
       if (!isEvent && !renewed) {
-        // The sweep was deciding that the agent is silent. The event conflicts with that decision, or comes after it.
+        // The agent has changed, or the sweep was deciding that it is silent. The event conflicts with that decision, or
+        // comes after it.
         if (events.length === 0) await execute(true, { ...context });
         // The report is recorded, whatever has happened to the agent since.
         else

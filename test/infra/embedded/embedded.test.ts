@@ -411,6 +411,19 @@ describe('embedded database', function () {
       await until('none is left', async () => (await client.query(left, [PREPARED])).rows[0].n === 0);
     });
 
+    it('that keep a transaction open and idle while others wait are ended', async () => {
+      await using embedded = closing(
+        await openEmbedded({ dataDir: await freshDirectory(), log, idleInTransactionMs: 200 }),
+      );
+      const idle = await clientOf(embedded);
+      await using other = await clientOf(embedded);
+      const told = once(idle, 'error');
+      await idle.query('BEGIN');
+      await idle.query('INSERT INTO numbers VALUES (1)');
+      expect(await numbers(other)).to.deep.equal([]);
+      expect((await told)[0]).to.have.property('code', '25P03');
+    });
+
     it('are limited to 150, and one more is refused with a reason', async () => {
       await using pool = closing(
         new pg.Pool({ host: shared.socketDir, port: shared.port, user: 'postgres', max: 150 }),
@@ -480,73 +493,6 @@ describe('embedded database', function () {
         expect(notificationsIn([answer.subarray(0, cut), answer.subarray(cut)], SWAPPED)).to.deep.equal(['a', '']);
       expect(notificationsIn([answer], SWAPPED)).to.deep.equal(['a', '']);
       expect(notificationsIn([], SWAPPED)).to.deep.equal([]);
-    });
-  });
-
-  describe('when idle', () => {
-    let embedded: Embedded;
-    let dataDir: string;
-
-    before(async () => {
-      dataDir = await freshDirectory();
-      embedded = await openEmbedded({ dataDir, log, idleInTransactionMs: 200, vacuumLookMs: 500 });
-    });
-    after(() => embedded.close());
-
-    it('ends a connection that keeps a transaction open and idle while others wait', async () => {
-      const idle = await clientOf(embedded);
-      await using other = await clientOf(embedded);
-      const told = once(idle, 'error');
-      await idle.query('BEGIN');
-      await idle.query('INSERT INTO numbers VALUES (1)');
-      expect(await numbers(other)).to.deep.equal([]);
-      expect((await told)[0]).to.have.property('code', '25P03');
-    });
-
-    it('renews the statistics of tables that have doubled, not of one with changed rows, although it is never idle', async () => {
-      await using client = await clientOf(embedded);
-      const analyses = async (table: string): Promise<number> => {
-        const { rows } = await client.query(
-          'SELECT analyze_count::int AS n FROM pg_stat_all_tables WHERE relid = $1::regclass',
-          [table],
-        );
-        return rows[0].n;
-      };
-      await client.query('CREATE TABLE changed WITH (fillfactor = 10) AS SELECT n FROM generate_series(1, 3000) n');
-      await client.query('ANALYZE changed');
-      // Twice as many changes as rows, in the same blocks.
-      for (let round = 0; round < 2; round++) await client.query('UPDATE changed SET n = n + 1');
-      // The first may be found in the same look as a table with changed rows, the second is found in a later one.
-      for (const table of ['grown', 'grown_later']) {
-        await client.query(`CREATE TABLE ${table} AS SELECT n FROM generate_series(1, 3000) n`);
-        await until('it is analysed', async () => (await analyses(table)) > 0);
-      }
-      expect(await analyses('changed')).to.equal(1);
-    });
-
-    it('creates a checkpoint after a load and keeps 64 MB of log, removes dead rows and renews statistics', async () => {
-      await using client = await clientOf(embedded);
-      await client.query('INSERT INTO numbers SELECT generate_series(1, 2000)');
-      await client.query('UPDATE numbers SET n = n + 10000');
-      await client.query('CREATE TABLE large (body text)');
-      await client.query('ALTER TABLE large ALTER body SET STORAGE EXTERNAL');
-      for (let round = 0; round < 20; round++) {
-        await client.query("INSERT INTO large SELECT repeat('x', 100000) FROM generate_series(1, 100)");
-      }
-      // Those of 16 MB; 200 MB were written.
-      const segments = async () =>
-        (await readdir(join(dataDir, 'pg', 'pg_wal'))).filter((name) => /^[0-9A-F]{24}$/.test(name)).length;
-      expect(await segments()).to.be.above(4);
-      await until('a checkpoint has removed the log but for 64 MB', async () => (await segments()) <= 4);
-      await until('it is vacuumed', async () => {
-        await sleep(400);
-        const { rows } = await client.query(
-          `SELECT vacuum_count > 0 AND analyze_count > 0 AND n_dead_tup = 0 AS done
-             FROM pg_stat_all_tables WHERE relid = 'numbers'::regclass`,
-        );
-        return rows[0].done;
-      });
-      expect(warnings.filter((line) => /VACUUM|ANALYZE|maintenance/.test(line))).to.deep.equal([]);
     });
   });
 });
